@@ -1,0 +1,19 @@
+"""Several correlated outputs, predicted with honest uncertainty where they were not measured.
+
+The method (Ruan & Miller 2017), and where each step lives:
+
+1. every output is a mixture of latent Gaussian processes plus noise:
+   cov = Σ_q w_q w_qᵀ ⊗ K_q + diag(σ²) ⊗ I            -> `emgpr.covariance`
+2. step 1 learns a kernel and a noise from each output alone  -> `emgpr.latents`
+3. the sites are dealt to L members of an ensemble            -> `emgpr.ensemble`
+4. step 2 learns each member's weights w, starting from δ,
+   the model without transfer                                 -> `emgpr.weights`
+5. each member predicts from the readings; beliefs are joined -> `emgpr.prediction`
+
+`EMGPR` is all of this as a scikit-learn estimator.
+"""
+
+from emgpr.estimators import EMGPR, ICM, LMC, SLFM, IndependentGP
+
+__version__ = "0.1.0"
+__all__ = ["EMGPR", "ICM", "LMC", "SLFM", "IndependentGP"]

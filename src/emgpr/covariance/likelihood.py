@@ -1,0 +1,39 @@
+"""One question, two ways to answer it: how likely is this table, and which way is up."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from emgpr.covariance import dense, kronecker
+from emgpr.observations import Observations
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """log p(y) of each table of a batch, and its derivatives."""
+
+    value: Float[Array, "*b"]
+    of_weights: Float[Array, "*b Q D k"]
+    of_noise: Float[Array, "*b D"]
+    of_kernels: Float[Array, "*b Q N N"] | None
+
+
+def log_likelihood(
+    table: Observations,
+    W: Float[Array, "*b Q D k"],
+    noise: Float[Array, "*s D"],
+    K: Float[Array, "*b Q N N"],
+    *,
+    of_kernels: bool = False,
+) -> Likelihood:
+    """The log marginal likelihood (eq. 7) and its gradients; −inf where cov has no factor."""
+    if W.shape[:-2] == (1,) and table.complete:
+        answer = kronecker.likelihood_and_contractions(table, W, noise, K)
+    else:
+        answer = dense.likelihood_and_contractions(table, W, noise, K, of_kernels=of_kernels)
+    value, of_B, of_noise, of_K = answer
+    # B = WWᵀ and ∂/∂B is symmetric, so ∂/∂W = 2 (∂/∂B) W.
+    return Likelihood(value, 2 * of_B @ W, of_noise, of_K)

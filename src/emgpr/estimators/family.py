@@ -1,0 +1,171 @@
+"""The family: models that are the same machine with other settings."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Int
+from sklearn.gaussian_process.kernels import Kernel
+
+from emgpr.estimators.base import Conditioning, Learner, MultiOutputGP
+from emgpr.execution import RandomState
+from emgpr.observations import Observations
+from emgpr.weights import FittedWeights, Mixture, evaluate_weights
+
+Array = np.ndarray
+
+
+class IndependentGP(MultiOutputGP):
+    """No transfer: every output its own Gaussian process (step 1 alone, weights δ).
+
+    The baseline that every multi-output model must beat. Parameters as in `EMGPR`.
+
+    >>> from emgpr import IndependentGP
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> Y = np.hstack([np.sin(X), np.cos(X)]) + 0.1 * np.random.default_rng(0).normal(size=(30, 2))
+    >>> IndependentGP(random_state=0).fit(X, Y).predict([[1.57]]).round()
+    array([[1., 0.]])
+    """
+
+    refine = 0
+
+    def _learn_weights(
+        self, seen: Observations, parts: list[Int[Array, " _"]], start: Mixture
+    ) -> tuple[Mixture, FittedWeights]:
+        return start, evaluate_weights(seen, start)
+
+
+class LMC(MultiOutputGP):
+    """Linear model of coregionalisation: Q latents, each heard through a matrix of rank k.
+
+    Kernels, noise and weights are learned jointly from all readings, starting from the
+    two steps. Parameters as in `EMGPR`.
+
+    >>> from emgpr import LMC
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> Y = np.hstack([np.sin(X), np.sin(X) + 0.5 * np.cos(3 * X)])
+    >>> Y += 0.1 * np.random.default_rng(0).normal(size=Y.shape)
+    >>> LMC(n_latents=2, rank=1, random_state=0).fit(X, Y).coregionalization_.shape
+    (2, 2, 2)
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | Sequence[Kernel] | None = None,
+        *,
+        n_latents: int | None = None,
+        rank: int = 1,
+        conditioning: Conditioning = "auto",
+        latent_learner: Learner = "exact",
+        transform: Literal["log"] | None = None,
+        normalize_y: bool = True,
+        max_iter: int = 120,
+        n_restarts: int = 5,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            kernel,
+            conditioning=conditioning,
+            latent_learner=latent_learner,
+            transform=transform,
+            normalize_y=normalize_y,
+            max_iter=max_iter,
+            n_restarts=n_restarts,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.n_latents = n_latents
+        self.rank = rank
+
+
+class ICM(MultiOutputGP):
+    """Intrinsic coregionalisation: one latent kernel, heard through a matrix of this rank.
+
+    Learned jointly, as `LMC`; on a complete table each step costs O(N³ + D³), not O(N³D³).
+
+    >>> from emgpr import ICM
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> Y = np.hstack([np.sin(X), 2 - np.sin(X)])
+    >>> Y += 0.1 * np.random.default_rng(0).normal(size=Y.shape)
+    >>> model = ICM(rank=1, random_state=0).fit(X, Y)
+    >>> np.sign(model.coregionalization_[0])
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
+
+    n_latents = 1
+
+    def __init__(
+        self,
+        kernel: Kernel | Sequence[Kernel] | None = None,
+        *,
+        rank: int = 1,
+        conditioning: Conditioning = "auto",
+        latent_learner: Learner = "exact",
+        transform: Literal["log"] | None = None,
+        normalize_y: bool = True,
+        max_iter: int = 120,
+        n_restarts: int = 5,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            kernel,
+            conditioning=conditioning,
+            latent_learner=latent_learner,
+            transform=transform,
+            normalize_y=normalize_y,
+            max_iter=max_iter,
+            n_restarts=n_restarts,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.rank = rank
+
+
+class SLFM(MultiOutputGP):
+    """Semiparametric latent factor model: Q latents of rank one, fewer than outputs as a rule.
+
+    Learned jointly, as `LMC`.
+
+    >>> from emgpr import SLFM
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> Y = np.hstack([np.sin(X), np.cos(3 * X), np.sin(X) - np.cos(3 * X)])
+    >>> Y += 0.1 * np.random.default_rng(0).normal(size=Y.shape)
+    >>> SLFM(n_latents=2, random_state=0).fit(X, Y).weights_.shape
+    (1, 2, 3, 1)
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | Sequence[Kernel] | None = None,
+        *,
+        n_latents: int = 2,
+        conditioning: Conditioning = "auto",
+        latent_learner: Learner = "exact",
+        transform: Literal["log"] | None = None,
+        normalize_y: bool = True,
+        max_iter: int = 120,
+        n_restarts: int = 5,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            kernel,
+            conditioning=conditioning,
+            latent_learner=latent_learner,
+            transform=transform,
+            normalize_y=normalize_y,
+            max_iter=max_iter,
+            n_restarts=n_restarts,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.n_latents = n_latents

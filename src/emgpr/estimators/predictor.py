@@ -1,0 +1,176 @@
+"""What every fitted model can do: predict, as arrays or as a frame, and score itself."""
+
+import warnings
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
+
+from emgpr.covariance.dense import coregionalization
+from emgpr.ensemble import mixture
+from emgpr.estimators.door import enter_inputs, enter_known, enter_outputs
+from emgpr.execution import each
+from emgpr.observations import Observations
+from emgpr.prediction import Belief, condition, condition_on_neighbours
+from emgpr.weights import FittedWeights, Mixture
+
+Array = np.ndarray
+
+AFFORDABLE = 4e12  # operations: about a minute on two cores
+NEIGHBOURS = 32
+
+
+class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """The fitted half of an estimator."""
+
+    conditioning: Literal["auto", "all", "batch"] | int
+    n_jobs: int | None
+    verbose: int
+    n_iter_: int
+
+    def predict(
+        self,
+        X: Any,
+        return_std: bool = False,
+        return_cov: bool = False,
+        *,
+        observed: Any = None,
+        include_noise: bool = True,
+    ) -> Array | tuple[Array, Array]:
+        """Predict every output at the sites X (M, P).
+
+        Parameters
+        ----------
+        X : (M, P)
+            New sites, with the columns of the training inputs.
+        return_std : bool
+            Also the standard deviation of each prediction, (M, D).
+        return_cov : bool
+            Also the covariance of the outputs of each site, (M, D, D).
+        observed : (M, D) array or DataFrame, optional
+            Outputs already measured at these sites, NaN where unknown; a frame may hold
+            only some of the outputs. They inform the prediction of the others, there and
+            around.
+        include_noise : bool
+            Whether the uncertainty is that of a reading (True: intervals cover new
+            measurements) or of the signal beneath it.
+
+        Returns
+        -------
+        mean : (M, D), or (M,) if the model was fitted to a 1-D y. The median where a
+            transform is in use.
+        std or cov : if asked for, on the scale of the outputs.
+        """
+        check_is_fitted(self)
+        if return_std and return_cov:
+            raise ValueError(
+                "return_std and return_cov are both True; ask for return_cov, whose diagonal "
+                "holds the squares of the standard deviations."
+            )
+        x = enter_inputs(self, X, fitting=False)
+        mean, cov = mixture(*self._believe(x, observed))
+        if include_noise:
+            np.einsum("mdd->md", cov)[...] += self.noise_
+        mean, cov = self._scale.back(mean, cov)
+        if self._flat:
+            mean = mean[:, 0]
+        if return_cov:
+            return mean, cov
+        if return_std:
+            std = np.sqrt(np.maximum(np.einsum("mdd->md", cov), 0.0))
+            return mean, std[:, 0] if self._flat else std
+        return mean
+
+    def predict_frame(
+        self, X: Any, *, observed: Any = None, include_noise: bool = True
+    ) -> pd.DataFrame:
+        """Predictions as a DataFrame: each output and, beside it, its `<output>_std`.
+
+        The index is that of X, if X has one.
+        """
+        answer = self.predict(X, return_std=True, observed=observed, include_noise=include_noise)
+        mean, std = (np.reshape(part, (-1, self.n_outputs_)) for part in answer)
+        columns = {}
+        for d, name in enumerate(self.output_names_):
+            columns[name], columns[f"{name}_std"] = mean[:, d], std[:, d]
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        return pd.DataFrame(columns, index=index)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Mean over the outputs of R², each over the readings that were made."""
+        truth, _, _ = enter_outputs(y, len(X))
+        mean = np.reshape(self.predict(X), truth.shape)
+        weight = None if sample_weight is None else np.asarray(sample_weight)
+        scores = []
+        for d in range(truth.shape[1]):
+            made = ~np.isnan(truth[:, d])
+            own = None if weight is None else weight[made]
+            scores.append(r2_score(truth[made, d], mean[made, d], sample_weight=own))
+        return float(np.mean(scores))
+
+    def _remember(
+        self,
+        seen: Observations,
+        parts: list[Int[Array, " _"]],
+        mixture: Mixture,
+        members: FittedWeights,
+    ) -> Self:
+        self._seen = seen
+        self.batches_ = parts
+        self.kernels_ = list(mixture.kernels)
+        self.noise_ = mixture.noise
+        self.weights_ = members.W
+        self.coregionalization_ = coregionalization(members.W).mean(axis=0)
+        self.log_marginal_likelihood_value_ = float(members.log_likelihood.sum())
+        self.n_iter_ = max(self.n_iter_, int(members.n_iter.max()), 1)
+        self.conditioning_ = self._affordable()
+        return self
+
+    def _affordable(self) -> Literal["all", "batch"] | int:
+        if self.conditioning != "auto":
+            return self.conditioning
+        cost = len(self.weights_) * float(self._seen.n_readings) ** 3 / 3
+        if cost <= AFFORDABLE:
+            return "all"
+        warnings.warn(
+            f'conditioning="auto": {len(self.weights_)} members × {self._seen.n_readings} readings '
+            f"are too many to condition on at once; predictions use the {NEIGHBOURS} nearest sites "
+            f'of each place. Set conditioning={NEIGHBOURS} to accept this, or "all".',
+            UserWarning,
+            stacklevel=4,
+        )
+        return NEIGHBOURS
+
+    def _believe(
+        self, x: Float[Array, "M P"], observed: Any
+    ) -> tuple[Float[Array, "L M D"], Float[Array, "L M D D"]]:
+        """Every member's belief about the signals at x."""
+        extra = None
+        if observed is not None:
+            known = enter_known(observed, len(x), self.output_names_, self._flat)
+            extra = Observations.from_table(x, self._scale.forward(known, self.output_names_))
+
+        def given(known: Observations, W: Float[Array, "L Q D k"]) -> Belief:
+            known = known if extra is None else known.extended(extra)
+            if isinstance(self.conditioning_, str):
+                return condition(known, x, self.kernels_, W, self.noise_)
+            n = self.conditioning_
+            return condition_on_neighbours(known, x, self.kernels_, W, self.noise_, n)
+
+        def believe(member: int) -> Belief:
+            own = self._seen
+            if self.conditioning_ == "batch":
+                own = own.at(self.batches_[member])
+            return given(own, self.weights_[[member]])
+
+        label = "Predicting: members"
+        members = range(len(self.weights_))
+        beliefs = each(believe, members, n_jobs=self.n_jobs, label=label, verbose=self.verbose)
+        return (
+            np.concatenate([belief.mean for belief in beliefs]),
+            np.concatenate([belief.cov for belief in beliefs]),
+        )

@@ -1,0 +1,252 @@
+"""scikit-learn's kernels, asked one more question: your matrix, for a batch, and its pullback.
+
+`evaluate(kernel, theta, pairs)` gives K and a function that takes any G of K's
+shape to Σ_ij G_ij ∂K_ij/∂θ: the gradient of whatever was computed from K,
+without ever forming ∂K/∂θ. Batches are leading axes: of theta (many settings
+of one kernel), of the sites (many tables), or both, broadcast.
+
+It is a `singledispatch`: register a kernel of your own to make it fast. A
+kernel nobody registered is asked through its own `__call__`, one matrix at a
+time: any scikit-learn kernel works, only slower.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, singledispatch
+
+import numpy as np
+from jaxtyping import Float
+from sklearn.gaussian_process import kernels as sk
+
+Array = np.ndarray
+Pullback = Callable[[Float[Array, "*b N M"]], Float[Array, "*b p"]]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """All pairs of sites of x and z (of x with itself when z is None), and how far apart."""
+
+    x: Float[Array, "*b N P"]
+    z: Float[Array, "*b M P"] | None = None
+
+    @cached_property
+    def by_column(self) -> Float[Array, "*b P N M"]:
+        """Squared differences in each input column."""
+        x = np.swapaxes(self.x, -1, -2)
+        z = x if self.z is None else np.swapaxes(self.z, -1, -2)
+        return (x[..., :, None] - z[..., None, :]) ** 2
+
+    @cached_property
+    def squares(self) -> Float[Array, "*b N M"]:
+        """Squared distances; from differences, so large coordinates lose nothing."""
+        z = self.x if self.z is None else self.z
+        total = 0.0
+        for p in range(self.x.shape[-1]):
+            total = total + (self.x[..., :, None, p] - z[..., None, :, p]) ** 2
+        return np.asarray(total)
+
+
+def matrix(
+    kernel: sk.Kernel, x: Float[Array, "*b N P"], z: Float[Array, "*b M P"] | None = None
+) -> Float[Array, "*b N M"]:
+    """k(x, z) with the kernel's own hyper-parameters.
+
+    >>> matrix(sk.RBF(2.0), np.array([[0.0], [2.0]])).round(3)
+    array([[1.   , 0.607],
+           [0.607, 1.   ]])
+    """
+    return evaluate(kernel, kernel.theta, Pairs(x, z))[0]
+
+
+@singledispatch
+def evaluate(
+    kernel: sk.Kernel, theta: Float[Array, "*t p"], pairs: Pairs
+) -> tuple[Float[Array, "*b N M"], Pullback]:
+    """k(x, z) for every theta (log hyper-parameters), and its pullback."""
+    batch = np.broadcast_shapes(theta.shape[:-1], pairs.x.shape[:-2])
+    thetas = np.broadcast_to(theta, (*batch, theta.shape[-1]))
+    x = np.broadcast_to(pairs.x, (*batch, *pairs.x.shape[-2:]))
+    z = None if pairs.z is None else np.broadcast_to(pairs.z, (*batch, *pairs.z.shape[-2:]))
+    settings = {index: kernel.clone_with_theta(thetas[index]) for index in np.ndindex(*batch)}
+    n_columns = x.shape[-2] if z is None else z.shape[-2]
+    K = np.empty((*batch, x.shape[-2], n_columns))
+    for index, setting in settings.items():
+        K[index] = setting(x[index]) if z is None else setting(x[index], z[index])
+
+    def pullback(G: Float[Array, "*b N M"]) -> Float[Array, "*b p"]:
+        if z is not None:
+            raise NotImplementedError("Gradients are of a kernel of x with itself.")
+        gradient = np.empty((*batch, theta.shape[-1]))
+        for index, setting in settings.items():
+            _, dK = setting(x[index], eval_gradient=True)
+            gradient[index] = np.tensordot(G[index], dK, axes=2)
+        return gradient
+
+    return K, pullback
+
+
+@evaluate.register
+def _(kernel: sk.Sum, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
+    (K1, pull1), (K2, pull2) = _both(kernel, theta, pairs)
+    return K1 + K2, lambda G: np.concatenate([pull1(G), pull2(G)], -1)
+
+
+@evaluate.register
+def _(kernel: sk.Product, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
+    (K1, pull1), (K2, pull2) = _both(kernel, theta, pairs)
+    return K1 * K2, lambda G: np.concatenate([pull1(G * K2), pull2(G * K1)], -1)
+
+
+@evaluate.register
+def _(kernel: sk.ConstantKernel, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
+    (constant,) = _settings(kernel, theta, "constant_value")
+    constant = constant[..., None]
+    batch = np.broadcast_shapes(theta.shape[:-1], pairs.x.shape[:-2])
+    n_columns = (pairs.x if pairs.z is None else pairs.z).shape[-2]
+    K = np.broadcast_to(constant, (*batch, pairs.x.shape[-2], n_columns))
+    return K, lambda G: _free(kernel, constant_value=(G * K).sum((-2, -1))[..., None])
+
+
+@evaluate.register
+def _(kernel: sk.RBF, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
+    return _stationary(kernel, theta, pairs, _squared_exponential)
+
+
+@evaluate.register
+def _(kernel: sk.Matern, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
+    shape = _MATERN.get(kernel.nu)
+    if shape is None:  # another smoothness: Bessel functions, left to scikit-learn
+        return evaluate.dispatch(sk.Kernel)(kernel, theta, pairs)
+    return _stationary(kernel, theta, pairs, shape)
+
+
+@evaluate.register
+def _(kernel: sk.RationalQuadratic, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
+    alpha, scale = _settings(kernel, theta, "alpha", "length_scale")
+    alpha = alpha[..., None]
+    r2 = pairs.squares / (scale**2)[..., None]
+    base = 1 + r2 / (2 * alpha)
+    K = base**-alpha
+
+    def pullback(G: Float[Array, "*b N M"]) -> Float[Array, "*b p"]:
+        GK = G * K
+        of_scale = (GK * r2 / base).sum((-2, -1))
+        of_alpha = (GK * alpha * (1 - 1 / base - np.log(base))).sum((-2, -1))
+        return _free(kernel, alpha=of_alpha[..., None], length_scale=of_scale[..., None])
+
+    return K, pullback
+
+
+def _squared_exponential(r2: Array) -> tuple[Array, Array]:
+    k = np.exp(-0.5 * r2)
+    return k, k
+
+
+def _matern12(r2: Array) -> tuple[Array, Array]:
+    r = np.sqrt(r2)
+    k = np.exp(-r)
+    # −2 dk/dr² is k/r; where r = 0 it meets a zero difference, and the product is zero.
+    return k, np.divide(k, r, out=np.zeros_like(k), where=r > 0)
+
+
+def _matern32(r2: Array) -> tuple[Array, Array]:
+    s = np.sqrt(3 * r2)
+    e = np.exp(-s)
+    return (1 + s) * e, 3 * e
+
+
+def _matern52(r2: Array) -> tuple[Array, Array]:
+    s = np.sqrt(5 * r2)
+    e = np.exp(-s)
+    return (1 + s + s**2 / 3) * e, (5 / 3) * (1 + s) * e
+
+
+_MATERN = {0.5: _matern12, 1.5: _matern32, 2.5: _matern52, np.inf: _squared_exponential}
+
+
+def _stationary(
+    kernel: sk.RBF,
+    theta: Array,
+    pairs: Pairs,
+    shape: Callable[[Array], tuple[Array, Array]],
+) -> tuple[Array, Pullback]:
+    """A function of r² = Σ_p (x_p − z_p)² / ℓ_p²; `shape` gives k and −2 dk/dr²."""
+    (scale,) = _settings(kernel, theta, "length_scale")
+    inverse = scale**-2
+    if scale.shape[-1] == 1:
+        r2 = pairs.squares * inverse[..., None]
+    else:
+        columns = pairs.by_column
+        r2 = _contract(inverse, columns)
+    K, slope = shape(r2)
+
+    def pullback(G: Float[Array, "*b N M"]) -> Float[Array, "*b p"]:
+        # ∂k/∂log ℓ_p = −2 dk/dr² · (x_p − z_p)²/ℓ_p²
+        GS = G * slope
+        if scale.shape[-1] == 1:
+            gradient = (GS * r2).sum((-2, -1))[..., None]
+        else:
+            flat = columns.reshape(*columns.shape[:-2], -1)
+            gradient = (flat @ GS.reshape(*GS.shape[:-2], -1, 1))[..., 0] * inverse
+        return _free(kernel, length_scale=gradient)
+
+    return K, pullback
+
+
+def _contract(weight: Float[Array, "*t P"], columns: Float[Array, "*b P N M"]) -> Array:
+    """Σ_p weight_p columns_p as one matrix product."""
+    *batch, P, N, M = columns.shape
+    flat = weight[..., None, :] @ columns.reshape(*batch, P, N * M)
+    return flat.reshape(*flat.shape[:-2], N, M)
+
+
+def _both(kernel: sk.KernelOperator, theta: Array, pairs: Pairs) -> tuple:
+    first = kernel.k1.n_dims
+    return (
+        evaluate(kernel.k1, theta[..., :first], pairs),
+        evaluate(kernel.k2, theta[..., first:], pairs),
+    )
+
+
+def _settings(kernel: sk.Kernel, theta: Array, *names: str) -> list[Array]:
+    """Values of the named hyper-parameters: from theta, or from the kernel where fixed."""
+    values, at = {}, 0
+    for parameter in kernel.hyperparameters:
+        if parameter.fixed:
+            own = np.atleast_1d(np.asarray(getattr(kernel, parameter.name), dtype=float))
+            values[parameter.name] = np.broadcast_to(own, (*theta.shape[:-1], len(own)))
+        else:
+            values[parameter.name] = np.exp(theta[..., at : at + parameter.n_elements])
+            at += parameter.n_elements
+    return [values[name] for name in names]
+
+
+def _free(kernel: sk.Kernel, **gradients: Array) -> Array:
+    """The gradients of the hyper-parameters that are not fixed, in theta's order."""
+    kept = [gradients[p.name] for p in kernel.hyperparameters if not p.fixed]
+    batch = next(iter(gradients.values())).shape[:-1]
+    return np.concatenate(kept, -1) if kept else np.empty((*batch, 0))
+
+
+def without_noise(kernel: sk.Kernel) -> tuple[sk.Kernel | None, sk.WhiteKernel | None]:
+    """The kernel without its WhiteKernel terms, and those terms as one.
+
+    scikit-learn's users add a WhiteKernel for the noise; here the noise of a
+    task is its own parameter, so the white term gives that its start and bounds.
+
+    >>> without_noise(sk.RBF(2.0) + sk.WhiteKernel(0.1))
+    (RBF(length_scale=2), WhiteKernel(noise_level=0.1))
+    """
+    if isinstance(kernel, sk.WhiteKernel):
+        return None, kernel
+    if not isinstance(kernel, sk.Sum):
+        return kernel, None
+    (k1, white1), (k2, white2) = without_noise(kernel.k1), without_noise(kernel.k2)
+    if k1 is not None and k2 is not None:
+        kept = kernel if white1 is None and white2 is None else k1 + k2
+    else:
+        kept = k1 if k2 is None else k2
+    if white1 is not None and white2 is not None:
+        total = sk.WhiteKernel(white1.noise_level + white2.noise_level, white1.noise_level_bounds)
+        return kept, total
+    return kept, white1 if white2 is None else white2

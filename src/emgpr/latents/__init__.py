@@ -1,0 +1,8 @@
+"""Step 1: the kernel and the noise of every task, each learned from its own readings."""
+
+from emgpr.latents.borrowed import borrow_latents
+from emgpr.latents.exact import fit_latents
+from emgpr.latents.latent import Latent
+from emgpr.latents.search import Search, search_space
+
+__all__ = ["Latent", "Search", "borrow_latents", "fit_latents", "search_space"]

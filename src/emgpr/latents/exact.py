@@ -1,0 +1,114 @@
+"""Step 1 by maximum likelihood (eq. 5), all tasks and starts in lockstep."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+from sklearn.gaussian_process.kernels import Kernel
+
+from emgpr.covariance import log_likelihood
+from emgpr.execution import chunks, each
+from emgpr.kernels import Pairs, evaluate, without_noise
+from emgpr.latents.latent import Latent
+from emgpr.latents.search import Search, search_space
+from emgpr.observations import Observations
+from emgpr.optimize import Minima, minimize
+
+Array = np.ndarray
+
+RUNS = 2  # starts that are followed to the end, the best of those tried
+
+
+def fit_latents(
+    seen: Observations,
+    kernels: Sequence[Kernel],
+    *,
+    n_restarts: int,
+    max_iter: int,
+    rng: np.random.Generator,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> list[Latent]:
+    """Kernel and noise of every task alone, `kernels[d]` being the kernel of task d."""
+    groups: list[tuple[Kernel, list[int]]] = []
+    for d, kernel in enumerate(kernels):
+        for known, tasks in groups:
+            if known == kernel:
+                tasks.append(d)
+                break
+        else:
+            groups.append((kernel, [d]))
+
+    found: dict[int, Latent] = {}
+    for kernel, tasks in groups:
+        bare, white = without_noise(kernel)
+        if bare is None:
+            raise ValueError(
+                f"kernel={kernel} is nothing but noise, and noise is learned anyway. "
+                "Give the kernel of the signal, such as RBF() or Matern(nu=1.5)."
+            )
+        search = search_space(bare, white, seen.x, n_restarts, rng)
+        problems = [(seen.task(d), bare, search, max_iter) for d in tasks]
+        fitted = each(_fit_task, problems, n_jobs=n_jobs, label="Step 1: tasks", verbose=verbose)
+        found.update(zip(tasks, fitted, strict=True))
+    return [found[d] for d in range(len(kernels))]
+
+
+def _fit_task(problem: tuple[Observations, Kernel, Search, int]) -> Latent:
+    table, kernel, search, max_iter = problem
+    n = table.n_sites
+    pairs = Pairs(table.x)
+
+    def loss(params: Float[Array, "b p"], _: Array) -> tuple[Array, Array]:
+        K, pullback = evaluate(kernel, params[:, :-1], pairs)
+        b, noise = len(params), np.exp(params[:, -1:])
+        batch = Observations(
+            np.broadcast_to(table.x, (b, *table.x.shape)),
+            np.broadcast_to(table.y, (b, 1, n)),
+            np.broadcast_to(table.seen, (b, 1, n)),
+        )
+        K = np.broadcast_to(K, (b, n, n))
+        fit = log_likelihood(batch, np.ones((b, 1, 1, 1)), noise, K[:, None], of_kernels=True)
+        assert fit.of_kernels is not None
+        gradient = np.concatenate([pullback(fit.of_kernels[:, 0]), fit.of_noise * noise], 1)
+        return -fit.value, -gradient
+
+    runs = chunks(len(search.starts), 48.0 * n * n, 1, budget=64e6)
+    values = np.concatenate([loss(search.starts[list(run)], np.array(run))[0] for run in runs])
+    best = search.starts[np.argsort(values, kind="stable")[:RUNS]]
+    ends = [minimize(loss, start[None], bounds=search.bounds, max_iter=max_iter) for start in best]
+    end = min(ends, key=lambda minima: float(minima.value[0]))
+    return Latent(
+        kernel.clone_with_theta(end.x[0, :-1]),
+        float(np.exp(end.x[0, -1])),
+        -float(end.value[0]),
+        int(end.n_iter[0]),
+        _trouble(end, search, max_iter),
+    )
+
+
+_MEANING = {
+    ("length_scale", "lower"): ": between sites it looks like pure noise",
+    ("length_scale", "upper"): ": it hardly varies over the region, or follows a trend",
+    ("noise", "lower"): ": its readings look free of noise",
+    ("noise", "upper"): ": its readings look like nothing but noise",
+}
+
+
+def _trouble(end: Minima, search: Search, max_iter: int) -> str:
+    """What the user should know of how a search ended."""
+    if not np.isfinite(end.value[0]):
+        return "its likelihood could not be evaluated at any start"
+    words = []
+    if not end.converged[0]:
+        words.append(f"it did not converge within max_iter={max_iter}; try more")
+    fixed = search.bounds[:, 0] == search.bounds[:, 1]
+    for i in np.flatnonzero(end.at_bound[0] & ~fixed):
+        low, high = np.exp(search.bounds[i])
+        side = "lower" if end.x[0, i] < search.bounds[i].mean() else "upper"
+        kind = search.names[i].rsplit("__", 1)[-1].partition("[")[0]
+        words.append(
+            f"{search.names[i]} ended at its {side} bound ({low:.3g}, {high:.3g})"
+            + _MEANING.get((kind, side), "")
+        )
+    return "; ".join(words)

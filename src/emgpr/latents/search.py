@@ -1,0 +1,115 @@
+"""Where step 1 looks: starts and bounds taken from the data, in the data's own units.
+
+Length-scales start between the distance of neighbours and the extent of the
+region, spread evenly in logarithm, and may not leave a wider range around it.
+Bounds that the user set on a kernel are kept; scikit-learn's default of
+(1e-5, 1e5), which knows no units, is replaced.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy.spatial import KDTree
+from sklearn.gaussian_process.kernels import Kernel, WhiteKernel
+
+Array = np.ndarray
+
+SKLEARN_DEFAULT = (1e-5, 1e5)
+NOISE_BOUNDS = (1e-8, 1e2)  # relative to the variance of a standardised output
+NOISE_STARTS = (0.02, 0.1, 0.5)
+
+
+@dataclass(frozen=True)
+class Search:
+    """Log starts and log bounds of (kernel hyper-parameters, noise variance), and their names."""
+
+    starts: Float[Array, "S p"]
+    bounds: Float[Array, "p 2"]
+    names: tuple[str, ...]
+
+    @property
+    def n_kernel(self) -> int:
+        """How many of the parameters are the kernel's; the last is the noise."""
+        return len(self.names) - 1
+
+
+def search_space(
+    kernel: Kernel,
+    white: WhiteKernel | None,
+    X: Float[Array, "N P"],
+    n_starts: int,
+    rng: np.random.Generator,
+) -> Search:
+    """Every combination of `n_starts` sets of length-scales with three noise levels."""
+    n_scales = sum(_is_length_scale(p.name) for p in kernel.hyperparameters if not p.fixed)
+    near, far = _distances(X)
+    spread = np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 1.0)
+    near_each, far_each = _distances(X / spread)
+
+    columns, bounds, names = [], [], []
+    theta = kernel.theta
+    at = scale_index = 0
+    for parameter in kernel.hyperparameters:
+        if parameter.fixed:
+            continue
+        n = parameter.n_elements
+        own_bounds = np.log(np.broadcast_to(parameter.bounds, (n, 2)))
+        if _is_length_scale(parameter.name):
+            # One length-scale has the units of a distance; one a column, those of its column.
+            unit = np.ones(1) if n == 1 else spread
+            low, high = (near, far) if n == 1 else (near_each, far_each)
+            if np.allclose(parameter.bounds, SKLEARN_DEFAULT):
+                own_bounds = np.log(unit[:, None] * np.array([[0.1 * low, 20.0 * high]]))
+            # Evenly over the strata of log distance, somewhere in each; two length-scales
+            # of one kernel start in different strata, or they would move as one.
+            stratum = (np.arange(n_starts) + scale_index * max(1, n_starts // n_scales)) % n_starts
+            u = (stratum + rng.uniform(size=n_starts)) / n_starts
+            column = np.log(low) + u[:, None] * np.log(0.5 * high / low) + np.log(unit)
+            scale_index += 1
+        else:
+            column = np.broadcast_to(theta[at : at + n], (n_starts, n))
+        columns.append(np.clip(column, own_bounds[:, 0], own_bounds[:, 1]))
+        bounds.append(own_bounds)
+        names += [parameter.name if n == 1 else f"{parameter.name}[{i}]" for i in range(n)]
+        at += n
+
+    noise_bounds = NOISE_BOUNDS
+    noises = np.array(NOISE_STARTS) * np.exp(rng.uniform(-0.5, 0.5, size=len(NOISE_STARTS)))
+    if white is not None:
+        noises = np.append(noises, white.noise_level)
+        if white.noise_level_bounds == "fixed":
+            noises = np.array([white.noise_level])
+            noise_bounds = (white.noise_level, white.noise_level)
+        elif not np.allclose(white.noise_level_bounds, SKLEARN_DEFAULT):
+            noise_bounds = tuple(white.noise_level_bounds)
+    kernels = np.concatenate(columns, 1) if columns else np.empty((n_starts, 0))
+    if not n_scales:
+        kernels = kernels[:1]
+    starts = np.concatenate(
+        [
+            np.repeat(kernels, len(noises), axis=0),
+            np.clip(np.log(np.tile(noises, len(kernels))), *np.log(noise_bounds))[:, None],
+        ],
+        axis=1,
+    )
+    return Search(
+        starts,
+        np.concatenate([*bounds, np.log([noise_bounds])]),
+        (*names, "noise"),
+    )
+
+
+def _is_length_scale(name: str) -> bool:
+    return name.rsplit("__", 1)[-1] == "length_scale"
+
+
+def _distances(X: Float[Array, "N P"]) -> tuple[float, float]:
+    """The distance of close neighbours, and the extent of the region."""
+    extent = float(np.linalg.norm(np.ptp(X, axis=0))) if len(X) else 0.0
+    if extent == 0:
+        return 1.0, 1.0
+    sites = np.unique(X, axis=0)
+    nearest = KDTree(sites).query(sites, k=2)[0][:, 1]
+    # Rounding can part equal sites by 1e-16 of the extent: no smaller scale is believed.
+    return max(float(np.median(nearest)), 1e-6 * extent), extent

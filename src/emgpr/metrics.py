@@ -1,0 +1,66 @@
+"""How good a prediction was: errors, how honest its uncertainty is, and whether a gain is real.
+
+Each takes tables of the same shape, ignores readings whose truth is NaN, and
+averages over rows, giving a value an output.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy.stats import norm
+
+Array = np.ndarray
+
+
+def mean_absolute_error(truth: Float[Array, "N *D"], mean: Float[Array, "N *D"]) -> Array:
+    """MAE of each output."""
+    return np.nanmean(np.abs(truth - mean), axis=0)
+
+
+def mean_squared_error(truth: Float[Array, "N *D"], mean: Float[Array, "N *D"]) -> Array:
+    """MSE of each output."""
+    return np.nanmean((truth - mean) ** 2, axis=0)
+
+
+def negative_log_density(
+    truth: Float[Array, "N *D"], mean: Float[Array, "N *D"], std: Float[Array, "N *D"]
+) -> Array:
+    """NLPD of each output: the mean of −log N(truth; mean, std²)."""
+    return np.nanmean(-norm.logpdf(truth, mean, std), axis=0)
+
+
+def coverage(
+    truth: Float[Array, "N *D"],
+    mean: Float[Array, "N *D"],
+    std: Float[Array, "N *D"],
+    level: float = 0.95,
+) -> Array:
+    """Share of readings inside their central intervals of this level."""
+    inside = np.abs(truth - mean) <= norm.ppf(0.5 + level / 2) * std
+    return np.nanmean(np.where(np.isnan(truth), np.nan, inside), axis=0)
+
+
+@dataclass(frozen=True)
+class PairedDifference:
+    """Mean of ours − theirs over the same readings, with its standard error."""
+
+    mean: float
+    standard_error: float
+    n: int
+
+    def __str__(self) -> str:
+        return f"{self.mean:+.4f} ± {self.standard_error:.4f}"
+
+
+def paired_difference(ours: Float[Array, " N"], theirs: Float[Array, " N"]) -> PairedDifference:
+    """Difference of two methods' losses on the same readings; negative favours ours.
+
+    >>> str(paired_difference(np.array([1.0, 2.0, 3.0]), np.array([2.0, 2.0, 5.0])))
+    '-1.0000 ± 0.5774'
+    """
+    difference = ours - theirs
+    difference = difference[~np.isnan(difference)]
+    n = len(difference)
+    error = float(difference.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
+    return PairedDifference(float(difference.mean()), error, n)

@@ -1,0 +1,116 @@
+"""What was measured, and in which order it is stacked.
+
+This is the only module that knows about missing values and about the order of
+readings in a covariance: tasks first, then sites, so that reading (d, i) is
+row d·N + i (the paper's vec(Y)). A reading that was not made keeps its place,
+with a unit diagonal in the covariance and a target of zero, which leaves every
+likelihood and every prediction as if it were absent and lets batches of
+unequal tables have equal shapes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Outputs `y[d, i]` of task d at site `x[i]`, known where `seen[d, i]`; 0 elsewhere.
+
+    Leading axes, if any, are a batch of tables.
+
+    >>> table = Observations.from_table(np.zeros((2, 1)), np.array([[1.0, np.nan], [2.0, 3.0]]))
+    >>> table.y
+    array([[1., 2.],
+           [0., 3.]])
+    >>> table.n_readings
+    3
+    """
+
+    x: Float[Array, "*b N P"]
+    y: Float[Array, "*b D N"]
+    seen: Bool[Array, "*b D N"]
+
+    @classmethod
+    def from_table(cls, X: Float[Array, "N P"], Y: Float[Array, "N D"]) -> "Observations":
+        """One row a site, NaN where an output was not measured."""
+        seen = ~np.isnan(Y.T)
+        return cls(X, np.where(seen, Y.T, 0.0), seen)
+
+    @property
+    def n_sites(self) -> int:
+        """N."""
+        return int(self.x.shape[-2])
+
+    @property
+    def n_tasks(self) -> int:
+        """D."""
+        return int(self.y.shape[-2])
+
+    @property
+    def n_readings(self) -> int:
+        """How many outputs were measured, over all tables of the batch."""
+        return int(self.seen.sum())
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether every output was measured at every site."""
+        return bool(self.seen.all())
+
+    def task(self, d: int) -> "Observations":
+        """Task d alone, at the sites where it was measured."""
+        rows = self.seen[d]
+        return Observations(self.x[rows], self.y[[d]][:, rows], self.seen[[d]][:, rows])
+
+    def at(self, sites: Int[Array, "*b n"] | Sequence[int]) -> "Observations":
+        """The table of these sites; a (b, n) array of sites gives a batch of b tables.
+
+        A site of −1 is a place kept empty: nothing was measured there.
+        """
+        sites = np.asarray(sites)
+        pick = np.moveaxis(self.y[:, sites], 0, -2), np.moveaxis(self.seen[:, sites], 0, -2)
+        here = (sites >= 0)[..., None, :]
+        return Observations(self.x[sites], np.where(here, pick[0], 0.0), pick[1] & here)
+
+    def batches(self, parts: Sequence[Int[Array, " _"]]) -> "Observations":
+        """One table a part, the shorter ones padded with empty places."""
+        sites = np.full((len(parts), max(map(len, parts))), -1)
+        for row, part in zip(sites, parts, strict=True):
+            row[: len(part)] = part
+        return self.at(sites)
+
+    def extended(self, other: "Observations") -> "Observations":
+        """These sites, then those of `other` at which anything was measured."""
+        new = other.seen.any(axis=0)
+        return Observations(
+            np.concatenate([self.x, other.x[new]]),
+            np.concatenate([self.y, other.y[:, new]], axis=1),
+            np.concatenate([self.seen, other.seen[:, new]], axis=1),
+        )
+
+    @property
+    def stacked(self) -> Float[Array, "*b DN"]:
+        """vec(Y): task 0 at every site, then task 1, …"""
+        return self.y.reshape(*self.y.shape[:-2], -1)
+
+    def only_seen(self, cov: Float[Array, "*b D N D N"]) -> Float[Array, "*b DN DN"]:
+        """The covariance of the stacked readings, unseen ones decoupled. Overwrites `cov`."""
+        n = self.n_tasks * self.n_sites
+        cov = cov.reshape(*cov.shape[:-4], n, n)
+        if not self.complete:
+            seen = self.seen.reshape(*self.seen.shape[:-2], n)
+            cov *= seen[..., :, None]
+            cov *= seen[..., None, :]
+            np.einsum("...ii->...i", cov)[~seen] = 1.0
+        return cov
+
+
+def first_bad(bad: Bool[Array, "N C"]) -> tuple[int, int]:
+    """Row and column of the first True, columns first: where to send the reader."""
+    column = int(np.flatnonzero(bad.any(axis=0))[0])
+    return int(np.flatnonzero(bad[:, column])[0]), column

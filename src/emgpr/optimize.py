@@ -1,0 +1,203 @@
+"""Many small bounded minimisations in lockstep: limited-memory BFGS with projection.
+
+All problems of a batch are evaluated together, each with its own history and
+its own step length, until each has ended in its own way. A step never moves a
+variable by more than `max_step`, the first by no more than a fifth of that: on
+a likelihood with a flat far side (a length-scale of zero explains nothing, but
+its slope is zero too) a long first step is not taken back.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+Array = np.ndarray
+Objective = Callable[
+    [Float[Array, "b p"], Int[Array, " b"]], tuple[Float[Array, " b"], Float[Array, "b p"]]
+]
+
+MEMORY = 10  # pairs of steps and gradient changes kept
+ARMIJO = 1e-4  # share of the promised decrease that a step must deliver
+MAX_HALVINGS = 20
+
+
+@dataclass(frozen=True)
+class Minima:
+    """Where each problem ended, and how: `converged`, and which variables sit at a bound."""
+
+    x: Float[Array, "B p"]
+    value: Float[Array, " B"]
+    converged: Bool[Array, " B"]
+    at_bound: Bool[Array, "B p"]
+    n_iter: Int[Array, " B"]
+
+    @property
+    def n_problems(self) -> int:
+        """B."""
+        return len(self.value)
+
+
+@dataclass
+class _State:
+    """The moving parts of every problem; rows are problems."""
+
+    x: Array
+    f: Array
+    g: Array
+    steps: Array
+    changes: Array
+    n_pairs: Array
+    direction: Array
+    length: Array
+    halvings: Array
+    n_iter: Array
+    small: Array
+
+
+def minimize(
+    objective: Objective,
+    x0: Float[Array, "B p"],
+    *,
+    bounds: Float[Array, "p 2"] | None = None,
+    max_iter: int = 120,
+    max_step: float = 1.0,
+    gtol: float = 1e-5,
+    ftol: float = 2e-9,
+) -> Minima:
+    """Minimise B functions of p variables from the rows of x0.
+
+    `objective(x, which)` returns values and gradients of the problems `which` at
+    the rows of x. A problem has converged when its projected gradient is below
+    `gtol` or two steps running gained less than `ftol` of its value.
+
+    >>> target = np.array([[1.0], [5.0]])
+    >>> bowl = lambda x, which: (((x - target[which]) ** 2).sum(1), 2 * (x - target[which]))
+    >>> found = minimize(bowl, np.zeros((2, 1)), bounds=np.array([[-2.0, 2.0]]))
+    >>> found.x.round(6), found.at_bound.ravel(), found.converged
+    (array([[1.], [2.]]), array([False,  True]), array([ True,  True]))
+    """
+    B, p = x0.shape
+    low, high = (np.full(p, -np.inf), np.full(p, np.inf)) if bounds is None else bounds.T
+    x = np.clip(x0.astype(float), low, high)
+    everyone = np.arange(B)
+    f, g = _evaluate(objective, x, everyone)
+    state = _State(
+        x=x, f=f, g=g,
+        steps=np.zeros((B, MEMORY, p)), changes=np.zeros((B, MEMORY, p)),
+        n_pairs=np.zeros(B, int), direction=np.zeros((B, p)), length=np.ones(B),
+        halvings=np.zeros(B, int), n_iter=np.zeros(B, int), small=np.zeros(B, int),
+    )  # fmt: skip
+    converged = np.isfinite(f) & (_slope(x, g, low, high) <= gtol)
+    active = everyone[np.isfinite(f) & ~converged]
+    _aim(state, active, low, high, max_step)
+
+    while len(active) and p:
+        trial = np.clip(
+            state.x[active] + state.length[active, None] * state.direction[active], low, high
+        )
+        f, g = _evaluate(objective, trial, active)
+        moved = trial - state.x[active]
+        promised = np.einsum("bp,bp->b", state.g[active], moved)
+        accept = f <= state.f[active] + ARMIJO * promised
+        took, back = active[accept], active[~accept]
+
+        gain = state.f[took] - f[accept]
+        relative = gain / np.maximum(1.0, np.abs(state.f[took]))
+        state.small[took] = np.where(relative <= ftol, state.small[took] + 1, 0)
+        _remember(state, took, moved[accept], g[accept] - state.g[took])
+        state.x[took], state.f[took], state.g[took] = trial[accept], f[accept], g[accept]
+        state.n_iter[took] += 1
+        converged[took] = (_slope(state.x[took], state.g[took], low, high) <= gtol) | (
+            state.small[took] >= 2
+        )
+        _aim(state, took, low, high, max_step)
+
+        # A rejected step is shortened to the minimum of the parabola through what is known.
+        curvature = f[~accept] - state.f[back] - promised[~accept]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shrink = np.where(np.isfinite(curvature), -promised[~accept] / (2 * curvature), 0.1)
+        state.length[back] *= np.clip(np.nan_to_num(shrink, nan=0.5), 0.1, 0.5)
+        state.halvings[back] += 1
+        exhausted = back[state.halvings[back] >= MAX_HALVINGS]
+        lost = exhausted[state.n_pairs[exhausted] == 0]
+        fresh = exhausted[state.n_pairs[exhausted] > 0]
+        state.n_pairs[fresh] = 0  # the history misled: once more along the gradient
+        _aim(state, fresh, low, high, max_step)
+        # No descent left even along the gradient: rounding ends the search, if it is flat there.
+        converged[lost] = _slope(
+            state.x[lost], state.g[lost], low, high
+        ) <= 1e3 * gtol * np.maximum(1.0, np.abs(state.f[lost]))
+        ended = converged[active] | (state.n_iter[active] >= max_iter) | np.isin(active, lost)
+        active = active[~ended]
+
+    edge = 1e-6
+    at_bound = (state.x <= low + edge) | (state.x >= high - edge)
+    return Minima(state.x, state.f, converged | (p == 0), at_bound, state.n_iter)
+
+
+def _evaluate(objective: Objective, x: Array, which: Array) -> tuple[Array, Array]:
+    """Values and gradients; whatever is not finite counts as infinitely bad."""
+    f, g = objective(x, which)
+    fine = np.isfinite(f) & np.isfinite(g).all(1)
+    return np.where(fine, f, np.inf), np.where(fine[:, None], g, 0.0)
+
+
+def _blocked(x: Array, g: Array, low: Array, high: Array) -> Array:
+    """Variables at a bound that descent would push through."""
+    return ((x <= low) & (g > 0)) | ((x >= high) & (g < 0))
+
+
+def _slope(x: Array, g: Array, low: Array, high: Array) -> Array:
+    """Largest component of the projected gradient."""
+    return np.abs(np.clip(x - g, low, high) - x).max(1, initial=0.0)
+
+
+def _remember(state: _State, which: Array, step: Array, change: Array) -> None:
+    """Keep the pairs that tell of positive curvature."""
+    useful = np.einsum("bp,bp->b", step, change) > 1e-10 * np.einsum("bp,bp->b", change, change)
+    which, step, change = which[useful], step[useful], change[useful]
+    for history, new in ((state.steps, step), (state.changes, change)):
+        history[which, :-1] = history[which, 1:]
+        history[which, -1] = new
+    state.n_pairs[which] = np.minimum(state.n_pairs[which] + 1, MEMORY)
+
+
+def _aim(state: _State, which: Array, low: Array, high: Array, max_step: float) -> None:
+    """A new direction for these problems: the two-loop recursion on their free variables."""
+    if not len(which):
+        return
+    free = ~_blocked(state.x[which], state.g[which], low, high)
+    gradient = np.where(free, state.g[which], 0.0)
+    steps = state.steps[which] * free[:, None]
+    changes = state.changes[which] * free[:, None]
+    age = MEMORY - np.arange(MEMORY)
+    product = np.einsum("bmp,bmp->bm", steps, changes)
+    used = (age <= state.n_pairs[which, None]) & (product > 0)
+    inverse = np.where(used, 1 / np.where(used, product, 1.0), 0.0)
+
+    q = gradient.copy()
+    alpha = np.zeros_like(product)
+    for m in reversed(range(MEMORY)):
+        alpha[:, m] = inverse[:, m] * np.einsum("bp,bp->b", steps[:, m], q)
+        q -= alpha[:, m, None] * changes[:, m]
+    latest = changes[:, -1]
+    size = np.einsum("bp,bp->b", latest, latest)
+    known = used[:, -1] & (size > 0)
+    q *= np.where(known, product[:, -1] / np.where(known, size, 1.0), 1.0)[:, None]
+    for m in range(MEMORY):
+        beta = inverse[:, m] * np.einsum("bp,bp->b", changes[:, m], q)
+        q += (alpha[:, m] - beta)[:, None] * steps[:, m]
+
+    direction = np.where(free, -q, 0.0)
+    uphill = np.einsum("bp,bp->b", direction, gradient) >= 0
+    direction[uphill] = -gradient[uphill]
+    blind = uphill | ~used.any(1)  # no curvature known: the length of a gradient means nothing
+    state.n_pairs[which[blind]] = 0
+    reach = np.abs(direction).max(1, initial=0.0)
+    limit = np.where(blind, 0.2 * max_step, max_step)
+    direction *= np.minimum(1.0, limit / np.where(reach > 0, reach, 1.0))[:, None]
+    state.direction[which] = direction
+    state.length[which] = 1.0
+    state.halvings[which] = 0

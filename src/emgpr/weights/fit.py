@@ -1,0 +1,79 @@
+"""Step 2 by maximum likelihood (eq. 7), all members of the ensemble in lockstep."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from sklearn.gaussian_process.kernels import Kernel
+
+from emgpr.covariance import log_likelihood
+from emgpr.execution import chunks, each
+from emgpr.kernels import matrix
+from emgpr.observations import Observations
+from emgpr.optimize import minimize
+from emgpr.weights.start import Mixture
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class FittedWeights:
+    """Weights of every member, the log-likelihood of its batch, and how the search ended."""
+
+    W: Float[Array, "L Q D k"]
+    log_likelihood: Float[Array, " L"]
+    converged: Bool[Array, " L"]
+    n_iter: Int[Array, " L"]
+
+
+def fit_weights(
+    seen: Observations,
+    parts: Sequence[Int[Array, " _"]],
+    start: Mixture,
+    *,
+    max_iter: int,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> FittedWeights:
+    """The weights that make each part of the table likeliest, kernels and noise held."""
+    n = start.W.shape[1] * max(map(len, parts))
+    runs = chunks(len(parts), 32.0 * n * n, n_jobs)
+    problems = [(seen.batches([parts[i] for i in run]), start, max_iter) for run in runs]
+    fitted = each(_fit, problems, n_jobs=n_jobs, label="Step 2: members", verbose=verbose)
+    return FittedWeights(
+        np.concatenate([member.W for member in fitted]),
+        np.concatenate([member.log_likelihood for member in fitted]),
+        np.concatenate([member.converged for member in fitted]),
+        np.concatenate([member.n_iter for member in fitted]),
+    )
+
+
+def evaluate_weights(seen: Observations, mixture: Mixture) -> FittedWeights:
+    """The weights of a mixture as they are, with the likelihood they give the whole table."""
+    K = kernel_matrices(mixture.kernels, seen.x)
+    value = log_likelihood(seen, mixture.W, mixture.noise, K).value
+    return FittedWeights(mixture.W[None], value[None], np.array([True]), np.array([0]))
+
+
+def kernel_matrices(
+    kernels: Sequence[Kernel], x: Float[Array, "*b N P"]
+) -> Float[Array, "*b Q N N"]:
+    """K_q over the sites of every table."""
+    return np.stack([matrix(kernel, x) for kernel in kernels], axis=-3)
+
+
+def _fit(problem: tuple[Observations, Mixture, int]) -> FittedWeights:
+    tables, start, max_iter = problem
+    L = tables.x.shape[0]
+    K = kernel_matrices(start.kernels, tables.x)
+    shape = start.W.shape
+
+    def loss(flat: Float[Array, "b p"], which: Int[Array, " b"]) -> tuple[Array, Array]:
+        batch = Observations(tables.x[which], tables.y[which], tables.seen[which])
+        fit = log_likelihood(batch, flat.reshape(-1, *shape), start.noise, K[which])
+        return -fit.value, -fit.of_weights.reshape(flat.shape)
+
+    x0 = np.tile(start.W.ravel(), (L, 1))
+    end = minimize(loss, x0, max_iter=max_iter)
+    return FittedWeights(end.x.reshape(L, *shape), -end.value, end.converged, end.n_iter)

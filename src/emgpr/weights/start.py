@@ -1,0 +1,105 @@
+"""From the tasks' own processes to Q latents and the first weights.
+
+With as many latents as tasks the start is the paper's: latent d is task d's
+process and w_d = δ_d, the no-transfer model. With fewer, tasks whose kernels
+are alike share one, and hear it as their principal components do; with more,
+processes are used again at other length-scales, and heard faintly.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+from sklearn.cluster import AgglomerativeClustering
+from sklearn.gaussian_process.kernels import Kernel
+
+from emgpr.latents import Latent
+from emgpr.observations import Observations
+
+Array = np.ndarray
+
+FAINT = 0.1  # a weight of exactly zero has no gradient and would stay zero
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Kernels of the latents, noise of the tasks, and weights between them."""
+
+    kernels: tuple[Kernel, ...]
+    noise: Float[Array, " D"]
+    W: Float[Array, "Q D k"]
+
+
+def arrange(tasks: Sequence[Latent], seen: Observations, n_latents: int, rank: int) -> Mixture:
+    """Q kernels and weights of rank k from which step 2 starts."""
+    D = len(tasks)
+    noise = np.array([task.noise for task in tasks])
+    group = _groups(tasks, min(n_latents, D))
+    correlation = _correlation(seen)
+    kernels, W = [], np.zeros((n_latents, D, rank))
+    for q in range(n_latents):
+        if q < D:
+            members = np.flatnonzero(group == q).tolist()
+            kernels.append(_shared([tasks[d].kernel for d in members]))
+            values, vectors = np.linalg.eigh(correlation[np.ix_(members, members)])
+            k = min(rank, len(members))
+            leading = vectors[:, ::-1][:, :k] * np.sqrt(np.maximum(values[::-1][:k], 0.0))
+            # The sign of an eigenvector is arbitrary; a task hears its own process positively.
+            leading *= np.where(leading.sum(0) < 0, -1.0, 1.0)
+            W[q, members, :k] = leading
+        else:
+            lap = q // D
+            factor = 3.0 ** ((lap + 1) // 2 * (-1) ** lap)
+            kernels.append(_stretched(tasks[q % D].kernel, factor))
+        for j in range(rank):
+            if not W[q, :, j].any():
+                W[q, (q + j) % D, j] = FAINT
+    return Mixture(tuple(kernels), noise, W)
+
+
+def _groups(tasks: Sequence[Latent], Q: int) -> Int[Array, " D"]:
+    """Which of the Q shared processes each task belongs to."""
+    D = len(tasks)
+    if Q == D:
+        return np.arange(D)
+    sizes = {len(task.kernel.theta) for task in tasks}
+    if Q == 1 or sizes == {0} or len(sizes) > 1:  # nothing to tell the kernels apart by
+        return np.arange(D) % Q
+    theta = np.array([task.kernel.theta for task in tasks])
+    labels = AgglomerativeClustering(Q).fit_predict(theta)
+    # Number the groups in the order of their first task, whatever the clustering called them.
+    _, first = np.unique(labels, return_index=True)
+    order = np.argsort(np.argsort(first))
+    return order[labels]
+
+
+def _shared(kernels: Sequence[Kernel]) -> Kernel:
+    """One kernel for several tasks: the mean of their log hyper-parameters."""
+    if len({len(kernel.theta) for kernel in kernels}) > 1:
+        return kernels[0]
+    theta = np.mean([kernel.theta for kernel in kernels], axis=0)
+    return kernels[0].clone_with_theta(theta)
+
+
+def _stretched(kernel: Kernel, factor: float) -> Kernel:
+    """The kernel with its length-scales multiplied."""
+    theta, at = kernel.theta.copy(), 0
+    for parameter in kernel.hyperparameters:
+        if not parameter.fixed:
+            if parameter.name.endswith("length_scale"):
+                theta[at : at + parameter.n_elements] += np.log(factor)
+            at += parameter.n_elements
+    return kernel.clone_with_theta(theta)
+
+
+def _correlation(seen: Observations) -> Float[Array, "D D"]:
+    """Correlation of the outputs over the sites where both were measured."""
+    both = seen.seen.astype(float) @ seen.seen.T
+    product = seen.y @ seen.y.T
+    power = (seen.y**2) @ seen.seen.T.astype(float)  # of task l where m was seen too
+    with np.errstate(invalid="ignore", divide="ignore"):
+        correlation = np.where(both >= 3, product / np.sqrt(power * power.T), 0.0)
+    correlation = np.clip(np.nan_to_num(correlation), -1.0, 1.0)
+    np.fill_diagonal(correlation, 1.0)
+    return correlation
