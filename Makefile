@@ -18,8 +18,8 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-reproduce: $(VENV)/.base  ## the paper's Jura table and figures, in results/
-	$(BIN)/emgpr reproduce jura --out results
+reproduce: $(VENV)/.base  ## the paper's Jura table and figures, in results/jura
+	$(BIN)/emgpr reproduce jura
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "emgpr needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": make PYTHON=python3.12 ...")'

@@ -13,7 +13,22 @@ The method (Ruan & Miller 2017), and where each step lives:
 `EMGPR` is all of this as a scikit-learn estimator.
 """
 
-from emgpr.estimators import EMGPR, ICM, LMC, SLFM, IndependentGP
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from emgpr.estimators import EMGPR, ICM, LMC, SLFM, IndependentGP
 
 __version__ = "0.1.0"
 __all__ = ["EMGPR", "ICM", "LMC", "SLFM", "IndependentGP"]
+
+
+def __getattr__(name: str) -> Any:
+    """An estimator, imported when first asked for: `emgpr --help` should not wait for SciPy."""
+    if name in __all__:
+        return getattr(import_module("emgpr.estimators"), name)
+    raise AttributeError(f"module 'emgpr' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

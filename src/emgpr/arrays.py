@@ -78,31 +78,35 @@ def factor(A: Float[Array, "*b n n"]) -> Factor:
     array([[2., 0.],
            [1., 2.]])
     """
-    *batch, n, _ = A.shape
-    lower = np.empty((*batch, n, n))
+    *batch, _, _ = A.shape
+    lower = A.copy()
     jitter = np.empty(tuple(batch))
     for index in np.ndindex(*batch):
-        lower[index], jitter[index] = _cholesky(A[index])
+        jitter[index] = _factor_in_place(lower[index], A[index])
     return Factor(lower, jitter)
 
 
-def _cholesky(A: Float[Array, "n n"]) -> tuple[Float[Array, "n n"], float]:
-    if np.isfinite(A).all():
-        scale = np.trace(A) / len(A)
-        for jitter in JITTERS:
-            trial = A.copy()
-            trial.flat[:: len(A) + 1] += jitter * scale
-            # LAPACK is column-major: the upper factor of the transpose is our lower one, in place.
-            lower, info = lapack.dpotrf(trial.T, lower=0, clean=1, overwrite_a=1)
-            if info == 0:
-                return lower.T, jitter
-    return np.eye(len(A)), float("nan")
+def _factor_in_place(lower: Float[Array, "n n"], A: Float[Array, "n n"]) -> float:
+    """Turn `lower`, a copy of A, into its factor; the jitter that took, NaN if none was enough."""
+    diagonal = lower.reshape(-1)[:: len(A) + 1]
+    scale = np.trace(A) / len(A)
+    for jitter in JITTERS:
+        if jitter:
+            lower[...] = A
+            diagonal += jitter * scale
+        # LAPACK is column-major: the upper factor of the transpose is our lower one, in place.
+        _, info = lapack.dpotrf(lower.T, lower=0, clean=1, overwrite_a=1)
+        if info == 0 and np.isfinite(diagonal).all():
+            return jitter
+    lower[...] = np.eye(len(A))
+    return float("nan")
 
 
 def _inverse(lower: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    inverse, _ = lapack.dpotri(lower.T, lower=0)
-    inverse = np.triu(inverse)
-    return inverse + np.triu(inverse, 1).T
+    half, _ = lapack.dpotri(lower.T, lower=0)  # one triangle; the other is zero, as `clean` left it
+    inverse = half + half.T
+    inverse.reshape(-1)[:: len(lower) + 1] /= 2
+    return inverse
 
 
 def _triangular(

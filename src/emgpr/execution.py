@@ -10,11 +10,14 @@ from typing import TypeVar
 import joblib
 import numpy as np
 from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
-RandomState = int | np.random.RandomState | np.random.Generator | None
+SMALL = 2000  # rows of a matrix that one thread factors in a tenth of a second
+
+RandomState = int | np.integer | np.random.RandomState | np.random.Generator | None
 
 
 def each(
@@ -40,11 +43,34 @@ def track(items: Iterable[Item], total: int, label: str, verbose: int = 1) -> It
     if not verbose:
         yield from items
         return
+    from rich import progress
     from rich.console import Console
-    from rich.progress import track as rich_track
+    from rich.text import Text
 
+    class Rate(progress.ProgressColumn):
+        def render(self, task: progress.Task) -> Text:
+            return Text(f"{task.speed:.2g}/s" if task.speed else "")
+
+    bar = progress.Progress(
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        Rate(),
+        progress.TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )
     # A log file gets one line at the end, not a bar: rich sees that stderr is no terminal.
-    yield from rich_track(items, label, total=total, console=Console(stderr=True))
+    with bar:
+        yield from bar.track(items, total=total, description=label)
+
+
+def threads_for(n: int) -> threadpool_limits:
+    """A context in which BLAS uses one thread if the largest matrix, n × n, is a small one.
+
+    On small matrices threads wait for one another longer than they work, and where other
+    processes run beside, up to forty times longer. Large matrices get all the threads there are.
+    """
+    return threadpool_limits(1 if n < SMALL else None, user_api="blas")
 
 
 def chunks(n: int, bytes_each: float, n_jobs: int | None, budget: float = 256e6) -> list[range]:

@@ -13,6 +13,7 @@ time: any scikit-learn kernel works, only slower.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -85,20 +86,37 @@ def evaluate(
     return K, pullback
 
 
-@evaluate.register
-def _(kernel: sk.Sum, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
+Answer = Callable[[Any, Array, Pairs], tuple[Array, Pullback]]
+
+
+def _knows(cls: type[sk.Kernel]) -> Callable[[Answer], Answer]:
+    """Register an answer for a class, but not for subclasses with a `__call__` of their own."""
+
+    def register(answer: Answer) -> Answer:
+        @evaluate.register(cls)
+        def guarded(kernel: sk.Kernel, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
+            same = type(kernel).__call__ is cls.__call__
+            return (answer if same else evaluate.dispatch(sk.Kernel))(kernel, theta, pairs)
+
+        return answer
+
+    return register
+
+
+@_knows(sk.Sum)
+def _sum(kernel: sk.Sum, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
     (K1, pull1), (K2, pull2) = _both(kernel, theta, pairs)
     return K1 + K2, lambda G: np.concatenate([pull1(G), pull2(G)], -1)
 
 
-@evaluate.register
-def _(kernel: sk.Product, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
+@_knows(sk.Product)
+def _product(kernel: sk.Product, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
     (K1, pull1), (K2, pull2) = _both(kernel, theta, pairs)
     return K1 * K2, lambda G: np.concatenate([pull1(G * K2), pull2(G * K1)], -1)
 
 
-@evaluate.register
-def _(kernel: sk.ConstantKernel, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
+@_knows(sk.ConstantKernel)
+def _constant(kernel: sk.ConstantKernel, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
     (constant,) = _settings(kernel, theta, "constant_value")
     constant = constant[..., None]
     batch = np.broadcast_shapes(theta.shape[:-1], pairs.x.shape[:-2])
@@ -107,21 +125,23 @@ def _(kernel: sk.ConstantKernel, theta: Array, pairs: Pairs) -> tuple[Array, Pul
     return K, lambda G: _free(kernel, constant_value=(G * K).sum((-2, -1))[..., None])
 
 
-@evaluate.register
-def _(kernel: sk.RBF, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
+@_knows(sk.RBF)
+def _rbf(kernel: sk.RBF, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
     return _stationary(kernel, theta, pairs, _squared_exponential)
 
 
-@evaluate.register
-def _(kernel: sk.Matern, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
+@_knows(sk.Matern)
+def _matern(kernel: sk.Matern, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
     shape = _MATERN.get(kernel.nu)
     if shape is None:  # another smoothness: Bessel functions, left to scikit-learn
         return evaluate.dispatch(sk.Kernel)(kernel, theta, pairs)
     return _stationary(kernel, theta, pairs, shape)
 
 
-@evaluate.register
-def _(kernel: sk.RationalQuadratic, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
+@_knows(sk.RationalQuadratic)
+def _rational_quadratic(
+    kernel: sk.RationalQuadratic, theta: Array, pairs: Pairs
+) -> tuple[Array, Pullback]:
     alpha, scale = _settings(kernel, theta, "alpha", "length_scale")
     alpha = alpha[..., None]
     r2 = pairs.squares / (scale**2)[..., None]

@@ -15,19 +15,19 @@ Array = np.ndarray
 
 def mean_absolute_error(truth: Float[Array, "N *D"], mean: Float[Array, "N *D"]) -> Array:
     """MAE of each output."""
-    return np.nanmean(np.abs(truth - mean), axis=0)
+    return np.asarray(np.nanmean(np.abs(truth - mean), axis=0))
 
 
 def mean_squared_error(truth: Float[Array, "N *D"], mean: Float[Array, "N *D"]) -> Array:
     """MSE of each output."""
-    return np.nanmean((truth - mean) ** 2, axis=0)
+    return np.asarray(np.nanmean((truth - mean) ** 2, axis=0))
 
 
 def negative_log_density(
     truth: Float[Array, "N *D"], mean: Float[Array, "N *D"], std: Float[Array, "N *D"]
 ) -> Array:
     """NLPD of each output: the mean of −log N(truth; mean, std²)."""
-    return np.nanmean(-norm.logpdf(truth, mean, std), axis=0)
+    return np.asarray(np.nanmean(-norm.logpdf(truth, mean, std), axis=0))
 
 
 def coverage(
@@ -38,7 +38,7 @@ def coverage(
 ) -> Array:
     """Share of readings inside their central intervals of this level."""
     inside = np.abs(truth - mean) <= norm.ppf(0.5 + level / 2) * std
-    return np.nanmean(np.where(np.isnan(truth), np.nan, inside), axis=0)
+    return np.asarray(np.nanmean(np.where(np.isnan(truth), np.nan, inside), axis=0))
 
 
 @dataclass(frozen=True)

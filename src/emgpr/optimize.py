@@ -70,7 +70,7 @@ def minimize(
 
     `objective(x, which)` returns values and gradients of the problems `which` at
     the rows of x. A problem has converged when its projected gradient is below
-    `gtol` or two steps running gained less than `ftol` of its value.
+    `gtol` or two whole steps running gained less than `ftol` of its value.
 
     >>> target = np.array([[1.0], [5.0]])
     >>> bowl = lambda x, which: (((x - target[which]) ** 2).sum(1), 2 * (x - target[which]))
@@ -104,9 +104,12 @@ def minimize(
         took, back = active[accept], active[~accept]
 
         gain = state.f[took] - f[accept]
-        relative = gain / np.maximum(1.0, np.abs(state.f[took]))
-        state.small[took] = np.where(relative <= ftol, state.small[took] + 1, 0)
+        little = gain / np.maximum(1.0, np.abs(state.f[took])) <= ftol
+        whole = state.halvings[took] == 0
+        state.small[took] = np.where(little & whole, state.small[took] + 1, 0)
         _remember(state, took, moved[accept], g[accept] - state.g[took])
+        # Little gained by a shortened step tells of a bad direction, not of a minimum.
+        state.n_pairs[took[little & ~whole]] = 0
         state.x[took], state.f[took], state.g[took] = trial[accept], f[accept], g[accept]
         state.n_iter[took] += 1
         converged[took] = (_slope(state.x[took], state.g[took], low, high) <= gtol) | (

@@ -2,12 +2,20 @@
 
 cov[(l, i), (m, j)] = Σ_q (W_q W_qᵀ)[l, m] k_q(x_i, x_j) + [i = j] Σ[l, m]
 
-`dense` works on any table; `kronecker` on one latent process and a complete
-table, with two small eigendecompositions in place of one large factor. Both
-answer with the same `Likelihood`.
+`dense` works on any table; `kronecker` on one latent process and complete tables,
+with two small eigendecompositions in place of one large factor; `log_likelihood`
+chooses between them. `span` serves step 2, where the kernels are held.
 """
 
 from emgpr.covariance.dense import between_tasks, prior
 from emgpr.covariance.likelihood import Likelihood, log_likelihood
+from emgpr.covariance.span import log_likelihood_in_span, span_of
 
-__all__ = ["Likelihood", "between_tasks", "log_likelihood", "prior"]
+__all__ = [
+    "Likelihood",
+    "between_tasks",
+    "log_likelihood",
+    "log_likelihood_in_span",
+    "prior",
+    "span_of",
+]

@@ -38,7 +38,7 @@ def prior(
 
 def readings(
     table: Observations,
-    B: Float[Array, "*b Q D D"],
+    B: Float[Array, "*m Q D D"],
     noise: Float[Array, "*s D"],
     K: Float[Array, "*b Q N N"],
 ) -> Float[Array, "*b DN DN"]:

@@ -1,4 +1,4 @@
-"""One latent process and a complete table: two eigendecompositions, O(N³ + D³).
+"""One latent process and complete tables: two eigendecompositions, O(N³ + D³).
 
 With K = UΛUᵀ and Σ^-½ B Σ^-½ = VMVᵀ, cov = T⁻ᵀ(M ⊗ Λ + I)T⁻¹ in the basis
 T = Σ^-½V over tasks and U over sites, so every quantity is a D × N table.
@@ -7,6 +7,7 @@ T = Σ^-½V over tasks and U over sites, so every quantity is a D × N table.
 import numpy as np
 from jaxtyping import Float
 
+from emgpr.arrays import JITTERS
 from emgpr.covariance.dense import LOG_2PI, coregionalization
 from emgpr.observations import Observations
 
@@ -15,25 +16,44 @@ Array = np.ndarray
 
 def likelihood_and_contractions(
     table: Observations,
-    W: Float[Array, "1 D k"],
-    noise: Float[Array, " D"],
-    K: Float[Array, "1 N N"],
+    W: Float[Array, "*b 1 D k"],
+    noise: Float[Array, "*s D"],
+    K: Float[Array, "*b 1 N N"],
 ) -> tuple[
-    Float[Array, ""], Float[Array, "1 D D"], Float[Array, " D"], Float[Array, "1 N N"] | None
+    Float[Array, "*b"],
+    Float[Array, "*b 1 D D"],
+    Float[Array, "*b D"],
+    Float[Array, "*b 1 N N"] | None,
 ]:
     """The dense form's answer, without the dense matrix."""
-    lam, U = np.linalg.eigh(K[0])
+    fine = np.isfinite(K).all((-3, -2, -1), keepdims=True)
+    lam, U = np.linalg.eigh(np.where(fine, K, 0.0)[..., 0, :, :])
+    # Beyond what the jitter policy forgives, K is no covariance.
+    fine = fine[..., 0, 0, 0] & (lam[..., 0] >= -JITTERS[-1] * lam[..., -1])
     root = np.sqrt(noise)
-    mu, V = np.linalg.eigh(coregionalization(W)[0] / np.outer(root, root))
-    lam, mu = np.maximum(lam, 0.0), np.maximum(mu, 0.0)
-    T = V / root[:, None]
-    A = 1 / (np.outer(mu, lam) + 1)
+    scaled = coregionalization(W)[..., 0, :, :] / (root[..., :, None] * root[..., None, :])
+    mu, V = np.linalg.eigh(scaled)
+    lam, mu = np.maximum(lam, 0.0)[..., None, :], np.maximum(mu, 0.0)[..., :, None]
+    T = V / root[..., :, None]
+    A = 1 / (mu * lam + 1)
 
-    Y = T.T @ table.y @ U
+    Y = _T(T) @ table.y @ U
     gamma = Y * A
-    D, N = table.y.shape
-    value = -0.5 * ((Y * gamma).sum() - np.log(A).sum() + N * np.log(noise).sum() + D * N * LOG_2PI)
-    of_B = 0.5 * T @ ((gamma * lam) @ gamma.T - np.diag(A @ lam)) @ T.T
-    of_noise = 0.5 * np.einsum("de,ef,df->d", T, gamma @ gamma.T - np.diag(A.sum(1)), T)
-    of_K = 0.5 * U @ ((gamma.T * mu) @ gamma - np.diag(mu @ A)) @ U.T
-    return np.asarray(value), of_B[None], of_noise, of_K[None]
+    D, N = table.y.shape[-2:]
+    value = -0.5 * (
+        (Y * gamma - np.log(A)).sum((-2, -1)) + N * np.log(noise).sum(-1) + D * N * LOG_2PI
+    )
+    of_B = 0.5 * T @ ((gamma * lam) @ _T(gamma) - _diagonal((A * lam).sum(-1))) @ _T(T)
+    turned = T @ (gamma @ _T(gamma) - _diagonal(A.sum(-1))) @ _T(T)
+    of_noise = 0.5 * np.einsum("...dd->...d", turned)
+    of_K = 0.5 * U @ (_T(gamma * mu) @ gamma - _diagonal((A * mu).sum(-2))) @ _T(U)
+    value = np.where(fine, value, -np.inf)
+    return value, of_B[..., None, :, :], of_noise, of_K[..., None, :, :]
+
+
+def _T(A: Float[Array, "*b n m"]) -> Float[Array, "*b m n"]:
+    return np.swapaxes(A, -1, -2)
+
+
+def _diagonal(values: Float[Array, "*b n"]) -> Float[Array, "*b n n"]:
+    return values[..., None] * np.eye(values.shape[-1])

@@ -30,7 +30,8 @@ def log_likelihood(
     of_kernels: bool = False,
 ) -> Likelihood:
     """The log marginal likelihood (eq. 7) and its gradients; −inf where cov has no factor."""
-    if W.shape[:-2] == (1,) and table.complete:
+    Q, D = W.shape[-3:-1]
+    if Q == 1 and D > 1 and table.complete:
         answer = kronecker.likelihood_and_contractions(table, W, noise, K)
     else:
         answer = dense.likelihood_and_contractions(table, W, noise, K, of_kernels=of_kernels)

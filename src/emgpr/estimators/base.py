@@ -15,8 +15,8 @@ from emgpr.ensemble import split_sites
 from emgpr.estimators.door import enter_inputs, enter_outputs, refuse_unobserved
 from emgpr.estimators.predictor import Predictor
 from emgpr.estimators.settings import Unread, check_settings
-from emgpr.execution import RandomState, generator
-from emgpr.latents import Latent, borrow_latents, fit_latents
+from emgpr.execution import RandomState, generator, threads_for
+from emgpr.latents import Latent, borrow_latents, fit_latents, is_length_scale
 from emgpr.observations import Observations
 from emgpr.transforms import OutputScale
 from emgpr.weights import FittedWeights, Mixture, arrange, fit_weights, refine_jointly
@@ -79,11 +79,11 @@ class MultiOutputGP(Predictor):
         check_settings(self)
         rng = generator(self.random_state)
         seen = self._enter(X, y)
-
-        tasks = self._learn_latents(seen, rng)  # step 1
-        start = arrange(tasks, seen, self._n_latents(seen.n_tasks), self.rank)  # w_d = δ_d
-        parts = self._deal(seen, rng)  # ensemble
-        mixture, members = self._learn_weights(seen, parts, start)  # step 2
+        parts = self._deal(seen, rng)  # the ensemble: sites of each member
+        with threads_for(max(seen.n_sites, seen.n_tasks * max(map(len, parts)))):
+            tasks = self._learn_latents(seen, rng)  # step 1
+            start = self._arrange(tasks, seen)  # w_d = δ_d
+            mixture, members = self._learn_weights(seen, parts, start)  # step 2
         return self._remember(seen, parts, mixture, members)
 
     def _enter(self, X: Any, y: Any) -> Observations:
@@ -91,6 +91,9 @@ class MultiOutputGP(Predictor):
         inputs = enter_inputs(self, X, fitting=True)
         Y, self.output_names_, self._flat = enter_outputs(y, len(inputs))
         refuse_unobserved(Y, self.output_names_)
+        # A site where nothing was measured teaches nothing and is dealt to no member.
+        self._rows = np.flatnonzero(~np.isnan(Y).all(axis=1))
+        inputs, Y = inputs[self._rows], Y[self._rows]
         self.n_outputs_ = Y.shape[1]
         self._scale = OutputScale.learned(
             Y,
@@ -103,18 +106,32 @@ class MultiOutputGP(Predictor):
     def _n_latents(self, D: int) -> int:
         return D if self.n_latents is None else self.n_latents
 
-    def _learn_latents(self, seen: Observations, rng: np.random.Generator) -> list[Latent]:
-        D = seen.n_tasks
-        kernel = RBF() if self.kernel is None else self.kernel
-        if isinstance(kernel, Kernel):
-            kernels = [clone(kernel)] * D
+    def _kernels(self, seen: Observations) -> list[Kernel]:
+        """The kernel of every task; with a list, also those of latents beyond the tasks."""
+        D, P = seen.n_tasks, seen.x.shape[1]
+        given = RBF() if self.kernel is None else self.kernel
+        if isinstance(given, Kernel):
+            kernels = [clone(given)] * D
         else:
-            if len(kernel) != self._n_latents(D):
+            Q = self._n_latents(D)
+            if len(given) != Q:
                 raise ValueError(
-                    f"kernel holds {len(kernel)} kernels for {self._n_latents(D)} latent "
-                    "processes; give one kernel for all, or a list with one for each."
+                    f"kernel holds {len(given)} kernels for {Q} latent processes; give "
+                    "one kernel for all, or a list with one for each."
                 )
-            kernels = [clone(kernel[d % len(kernel)]) for d in range(D)]
+            kernels = [clone(given[i % Q]) for i in range(max(D, Q))]
+        for kernel in kernels:
+            for parameter in kernel.hyperparameters:
+                n = parameter.n_elements
+                if is_length_scale(parameter.name) and n not in (1, P):
+                    raise ValueError(
+                        f"kernel {kernel} has {n} length-scales and X has {P} columns; give one "
+                        "length-scale for all columns, or one for each."
+                    )
+        return kernels
+
+    def _learn_latents(self, seen: Observations, rng: np.random.Generator) -> list[Latent]:
+        kernels = self._kernels(seen)
         if isinstance(self.latent_learner, str):
             tasks = fit_latents(
                 seen,
@@ -136,10 +153,16 @@ class MultiOutputGP(Predictor):
             )
         self.n_iter_ = max(task.n_iter for task in tasks)
         self.converged_ = not any(task.trouble for task in tasks)
-        for task, name in zip(tasks, self.output_names_, strict=True):
+        for i, task in enumerate(tasks):
             if task.trouble:
+                name = self.output_names_[i % len(self.output_names_)]
                 self._warn(f"Step 1 of output {name!r}: {task.trouble}.")
         return tasks
+
+    def _arrange(self, tasks: list[Latent], seen: Observations) -> Mixture:
+        Q = self._n_latents(seen.n_tasks)
+        listed = isinstance(self.kernel, list | tuple)
+        return arrange(tasks, seen, Q, self.rank, own_kernels=listed)
 
     def _deal(self, seen: Observations, rng: np.random.Generator) -> list[Int[Array, " _"]]:
         D = seen.n_tasks

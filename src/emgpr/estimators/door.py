@@ -38,6 +38,8 @@ def enter_outputs(Y: Any, n_sites: int) -> tuple[Float[Array, "N D"], list[str],
             "one column an output, NaN where an output was not measured."
         )
     _refuse_text(Y, "Y", "Outputs must be numbers; write NaN where one was not measured.")
+    if isinstance(Y, pd.DataFrame) and not len(Y.columns):
+        raise ValueError("Y has no columns; give at least one output.")
     array = check_array(
         Y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="y",
         ensure_min_samples=0,
@@ -76,11 +78,12 @@ def enter_known(
                 f"observed has columns {unknown} that are no outputs of this model; "
                 f"its outputs are {list(names)}."
             )
+        _refuse_text(observed, "observed", "Write NaN where an output is unknown.")
         observed = observed.set_axis([str(c) for c in observed.columns], axis=1)
         observed = observed.reindex(columns=list(names))
     elif flat and np.ndim(observed) == 1:
         observed = np.reshape(observed, (-1, 1))
-    if np.ndim(observed) != 2 or np.shape(observed)[1] != len(names):
+    if np.shape(observed) != (n_sites, len(names)):
         raise ValueError(
             f"observed has shape {np.shape(observed)}; expected ({n_sites}, {len(names)}): a "
             f"column for each of {list(names)}, NaN where unknown. A DataFrame may hold only some."
@@ -103,6 +106,9 @@ def _refuse_text(table: Any, what: str, remedy: str) -> None:
         table = table.to_frame()
     if not isinstance(table, pd.DataFrame):
         return
+    twice = table.columns[table.columns.duplicated()].unique().tolist()
+    if twice:
+        raise ValueError(f"{what} has several columns named {twice}; give each its own name.")
     for column in table.columns:
         values = table[column]
         if pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):

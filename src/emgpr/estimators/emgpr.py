@@ -37,7 +37,7 @@ class EMGPR(MultiOutputGP):
         How sites are dealt to the mini-batches; "strided" is the paper's.
     conditioning : {"auto", "all", "batch"} or int
         What a member predicts from: all readings, those of its own batch, or those of
-        this many neighbouring sites. "auto" takes all while that is affordable, then 32
+        this many neighbouring sites. "auto" takes all while that is affordable, then 16
         neighbours with a warning.
     refine : {0, "joint"}
         0 stops after the two steps, as the paper does; "joint" continues to the joint

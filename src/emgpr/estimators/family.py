@@ -9,8 +9,9 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from emgpr.estimators.base import Conditioning, Learner, MultiOutputGP
 from emgpr.execution import RandomState
+from emgpr.latents import Latent
 from emgpr.observations import Observations
-from emgpr.weights import FittedWeights, Mixture, evaluate_weights
+from emgpr.weights import FittedWeights, Mixture, evaluate_weights, with_own_parts
 
 Array = np.ndarray
 
@@ -82,9 +83,10 @@ class LMC(MultiOutputGP):
 
 
 class ICM(MultiOutputGP):
-    """Intrinsic coregionalisation: one latent kernel, heard through a matrix of this rank.
+    """Intrinsic coregionalisation: one kernel, B = WWᵀ + diag(κ) with W of this rank.
 
-    Learned jointly, as `LMC`; on a complete table each step costs O(N³ + D³), not O(N³D³).
+    The last D columns of `weights_` are diag(√κ). Learned jointly, as `LMC`; on a complete table
+    each step costs O(N³ + D³), not O(N³D³).
 
     >>> from emgpr import ICM
     >>> X = np.linspace(0, 6, 30)[:, None]
@@ -126,6 +128,9 @@ class ICM(MultiOutputGP):
             verbose=verbose,
         )
         self.rank = rank
+
+    def _arrange(self, tasks: list[Latent], seen: Observations) -> Mixture:
+        return with_own_parts(super()._arrange(tasks, seen))
 
 
 class SLFM(MultiOutputGP):

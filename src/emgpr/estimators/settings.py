@@ -45,17 +45,18 @@ def check_settings(model: Any) -> None:
     _one_of(model, "partition", PARTITIONS)
     _one_of(model, "transform", TRANSFORMS)
     _one_of(model, "refine", (0, "joint"))
-    kernels = model.kernel if isinstance(model.kernel, list | tuple) else [model.kernel]
-    for kernel in kernels:
-        if kernel is not None and not isinstance(kernel, Kernel):
+    listed = isinstance(model.kernel, list | tuple)
+    for kernel in model.kernel if listed else [model.kernel]:
+        if not isinstance(kernel, Kernel) and (listed or kernel is not None):
             raise ValueError(
                 f"kernel={kernel!r} is not a scikit-learn kernel; give one such as "
                 "sklearn.gaussian_process.kernels.Matern(nu=1.5), or a list of them."
             )
     learners = model.latent_learner
-    learners = learners if isinstance(learners, list | tuple) else [learners]
-    if learners != ["exact"] and not all(
-        isinstance(learner, GaussianProcessRegressor) for learner in learners
+    listed = isinstance(learners, list | tuple)
+    if not (isinstance(learners, str) and learners == "exact") and not all(
+        isinstance(learner, GaussianProcessRegressor)
+        for learner in (learners if listed else [learners])
     ):
         raise ValueError(
             f'latent_learner={model.latent_learner!r}; expected "exact", a scikit-learn '

@@ -3,6 +3,13 @@
 from emgpr.latents.borrowed import borrow_latents
 from emgpr.latents.exact import fit_latents
 from emgpr.latents.latent import Latent
-from emgpr.latents.search import Search, search_space
+from emgpr.latents.search import Search, is_length_scale, search_space
 
-__all__ = ["Latent", "Search", "borrow_latents", "fit_latents", "search_space"]
+__all__ = [
+    "Latent",
+    "Search",
+    "borrow_latents",
+    "fit_latents",
+    "is_length_scale",
+    "search_space",
+]

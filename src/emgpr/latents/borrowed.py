@@ -40,24 +40,25 @@ def borrow_latents(
             f"latent_learner holds {len(learners)} regressors for {D} outputs; give one "
             "GaussianProcessRegressor for all, or a list with one for each output."
         )
-    problems = [(seen.task(d), learners[d], kernels[d], float(scales[d])) for d in range(D)]
+    problems = [(d, seen.task(d), learners[d], kernels[d], float(scales[d])) for d in range(D)]
     return each(_borrow, problems, n_jobs=n_jobs, label="Step 1: tasks", verbose=verbose)
 
 
-def _borrow(problem: tuple[Observations, GaussianProcessRegressor, Kernel, float]) -> Latent:
-    table, learner, kernel, scale = problem
+def _borrow(problem: tuple[int, Observations, GaussianProcessRegressor, Kernel, float]) -> Latent:
+    d, table, learner, kernel, scale = problem
     if not hasattr(learner, "kernel_"):
         own = learner.kernel if learner.kernel is not None else kernel + WhiteKernel(0.1)
         learner = clone(learner).set_params(kernel=own)
         learner.fit(table.x, table.y[0])
-        scale = 1.0
+        d, scale = 0, 1.0
     if np.ndim(learner.alpha) > 0:
         raise ValueError(
             "latent_learner has a noise variance for every row (alpha is an array); "
             "each output has one noise here. Use a WhiteKernel or a single alpha."
         )
     # Its kernel lives on outputs divided by _y_train_std; ours on outputs divided by `scale`.
-    unit = float(np.ravel(learner._y_train_std)[0] / scale) ** 2
+    stds = np.ravel(learner._y_train_std)  # one for each output it was fitted to
+    unit = float(stds[min(d, len(stds) - 1)] / scale) ** 2
     bare, white = without_noise(learner.kernel_)
     noise = learner.alpha + (0.0 if white is None else white.noise_level)
     if bare is None:

@@ -3,20 +3,21 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from sklearn.gaussian_process.kernels import Kernel
 
 from emgpr.covariance import log_likelihood
-from emgpr.execution import chunks, each
+from emgpr.execution import each
 from emgpr.kernels import Pairs, evaluate, without_noise
 from emgpr.latents.latent import Latent
 from emgpr.latents.search import Search, search_space
 from emgpr.observations import Observations
-from emgpr.optimize import Minima, minimize
+from emgpr.optimize import Minima, Objective, minimize
 
 Array = np.ndarray
 
 RUNS = 2  # starts that are followed to the end, the best of those tried
+ENOUGH = 250  # sites on which starts are compared
 
 
 def fit_latents(
@@ -29,7 +30,7 @@ def fit_latents(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> list[Latent]:
-    """Kernel and noise of every task alone, `kernels[d]` being the kernel of task d."""
+    """Kernel and noise of tasks alone: task i mod D with `kernels[i]`, for every i."""
     groups: list[tuple[Kernel, list[int]]] = []
     for d, kernel in enumerate(kernels):
         for known, tasks in groups:
@@ -48,7 +49,7 @@ def fit_latents(
                 "Give the kernel of the signal, such as RBF() or Matern(nu=1.5)."
             )
         search = search_space(bare, white, seen.x, n_restarts, rng)
-        problems = [(seen.task(d), bare, search, max_iter) for d in tasks]
+        problems = [(seen.task(d % seen.n_tasks), bare, search, max_iter) for d in tasks]
         fitted = each(_fit_task, problems, n_jobs=n_jobs, label="Step 1: tasks", verbose=verbose)
         found.update(zip(tasks, fitted, strict=True))
     return [found[d] for d in range(len(kernels))]
@@ -56,10 +57,37 @@ def fit_latents(
 
 def _fit_task(problem: tuple[Observations, Kernel, Search, int]) -> Latent:
     table, kernel, search, max_iter = problem
+    best = search.starts[_promising(_loss(_thinned(table), kernel), search)]
+    loss = _loss(table, kernel)
+    ends = [minimize(loss, start[None], bounds=search.bounds, max_iter=max_iter) for start in best]
+    end = min(ends, key=lambda minima: float(minima.value[0]))
+    return Latent(
+        kernel.clone_with_theta(end.x[0, :-1]),
+        float(np.exp(end.x[0, -1])),
+        -float(end.value[0]),
+        search.noise_bounds,
+        int(end.n_iter[0]),
+        _trouble(end, search, max_iter),
+    )
+
+
+def _thinned(table: Observations) -> Observations:
+    """Every so many-th site: enough to tell a start that is far off from one that is near."""
+    return table.at(np.arange(0, table.n_sites, max(1, table.n_sites // ENOUGH)))
+
+
+def _promising(loss: Objective, search: Search) -> Int[Array, " _"]:
+    """The starts of least loss, in order."""
+    values = [loss(start[None], np.zeros(1, int))[0][0] for start in search.starts]
+    return np.argsort(values, kind="stable")[:RUNS]
+
+
+def _loss(table: Observations, kernel: Kernel) -> Objective:
+    """Negative log-likelihood of one task at rows of (log hyper-parameters, log noise)."""
     n = table.n_sites
     pairs = Pairs(table.x)
 
-    def loss(params: Float[Array, "b p"], _: Array) -> tuple[Array, Array]:
+    def loss(params: Float[Array, "b p"], which: Int[Array, " b"]) -> tuple[Array, Array]:
         K, pullback = evaluate(kernel, params[:, :-1], pairs)
         b, noise = len(params), np.exp(params[:, -1:])
         batch = Observations(
@@ -73,18 +101,7 @@ def _fit_task(problem: tuple[Observations, Kernel, Search, int]) -> Latent:
         gradient = np.concatenate([pullback(fit.of_kernels[:, 0]), fit.of_noise * noise], 1)
         return -fit.value, -gradient
 
-    runs = chunks(len(search.starts), 48.0 * n * n, 1, budget=64e6)
-    values = np.concatenate([loss(search.starts[list(run)], np.array(run))[0] for run in runs])
-    best = search.starts[np.argsort(values, kind="stable")[:RUNS]]
-    ends = [minimize(loss, start[None], bounds=search.bounds, max_iter=max_iter) for start in best]
-    end = min(ends, key=lambda minima: float(minima.value[0]))
-    return Latent(
-        kernel.clone_with_theta(end.x[0, :-1]),
-        float(np.exp(end.x[0, -1])),
-        -float(end.value[0]),
-        int(end.n_iter[0]),
-        _trouble(end, search, max_iter),
-    )
+    return loss
 
 
 _MEANING = {

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from sklearn.gaussian_process.kernels import Kernel
 
+NOISE_BOUNDS = (1e-8, 1e2)  # relative to the variance of a standardised output
+
 
 @dataclass(frozen=True)
 class Latent:
@@ -12,5 +14,6 @@ class Latent:
     kernel: Kernel
     noise: float
     log_likelihood: float
+    noise_bounds: tuple[float, float] = NOISE_BOUNDS
     n_iter: int = 0
     trouble: str = ""  # empty when it converged inside its bounds

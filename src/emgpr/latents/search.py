@@ -13,10 +13,11 @@ from jaxtyping import Float
 from scipy.spatial import KDTree
 from sklearn.gaussian_process.kernels import Kernel, WhiteKernel
 
+from emgpr.latents.latent import NOISE_BOUNDS
+
 Array = np.ndarray
 
 SKLEARN_DEFAULT = (1e-5, 1e5)
-NOISE_BOUNDS = (1e-8, 1e2)  # relative to the variance of a standardised output
 NOISE_STARTS = (0.02, 0.1, 0.5)
 
 
@@ -29,9 +30,10 @@ class Search:
     names: tuple[str, ...]
 
     @property
-    def n_kernel(self) -> int:
-        """How many of the parameters are the kernel's; the last is the noise."""
-        return len(self.names) - 1
+    def noise_bounds(self) -> tuple[float, float]:
+        """Bounds of the noise variance."""
+        low, high = np.exp(self.bounds[-1]).tolist()
+        return low, high
 
 
 def search_space(
@@ -42,7 +44,7 @@ def search_space(
     rng: np.random.Generator,
 ) -> Search:
     """Every combination of `n_starts` sets of length-scales with three noise levels."""
-    n_scales = sum(_is_length_scale(p.name) for p in kernel.hyperparameters if not p.fixed)
+    n_scales = sum(is_length_scale(p.name) for p in kernel.hyperparameters if not p.fixed)
     near, far = _distances(X)
     spread = np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 1.0)
     near_each, far_each = _distances(X / spread)
@@ -55,7 +57,7 @@ def search_space(
             continue
         n = parameter.n_elements
         own_bounds = np.log(np.broadcast_to(parameter.bounds, (n, 2)))
-        if _is_length_scale(parameter.name):
+        if is_length_scale(parameter.name):
             # One length-scale has the units of a distance; one a column, those of its column.
             unit = np.ones(1) if n == 1 else spread
             low, high = (near, far) if n == 1 else (near_each, far_each)
@@ -78,11 +80,11 @@ def search_space(
     noises = np.array(NOISE_STARTS) * np.exp(rng.uniform(-0.5, 0.5, size=len(NOISE_STARTS)))
     if white is not None:
         noises = np.append(noises, white.noise_level)
-        if white.noise_level_bounds == "fixed":
+        if isinstance(white.noise_level_bounds, str):  # "fixed"
             noises = np.array([white.noise_level])
             noise_bounds = (white.noise_level, white.noise_level)
         elif not np.allclose(white.noise_level_bounds, SKLEARN_DEFAULT):
-            noise_bounds = tuple(white.noise_level_bounds)
+            noise_bounds = tuple(np.ravel(white.noise_level_bounds).tolist())
     kernels = np.concatenate(columns, 1) if columns else np.empty((n_starts, 0))
     if not n_scales:
         kernels = kernels[:1]
@@ -100,7 +102,8 @@ def search_space(
     )
 
 
-def _is_length_scale(name: str) -> bool:
+def is_length_scale(name: str) -> bool:
+    """Whether a hyper-parameter of this name, however deep in the kernel, is a distance."""
     return name.rsplit("__", 1)[-1] == "length_scale"
 
 

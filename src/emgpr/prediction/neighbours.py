@@ -27,6 +27,7 @@ def condition_on_neighbours(
 ) -> Belief:
     """The signals at x, each site given the `n_neighbours` known sites nearest to it."""
     L, Q, D, _ = W.shape
+    known = known.at(np.flatnonzero(known.seen.any(axis=0)))
     B = coregionalization(W)
     n = min(n_neighbours, known.n_sites)
     scale = _column_scales(kernels, x.shape[1])

@@ -2,7 +2,7 @@
 
 from emgpr.weights.fit import FittedWeights, evaluate_weights, fit_weights
 from emgpr.weights.refine import refine_jointly
-from emgpr.weights.start import Mixture, arrange
+from emgpr.weights.start import Mixture, arrange, with_own_parts
 
 __all__ = [
     "FittedWeights",
@@ -11,4 +11,5 @@ __all__ = [
     "evaluate_weights",
     "fit_weights",
     "refine_jointly",
+    "with_own_parts",
 ]

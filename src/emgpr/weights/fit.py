@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from sklearn.gaussian_process.kernels import Kernel
 
-from emgpr.covariance import log_likelihood
+from emgpr.covariance import log_likelihood, log_likelihood_in_span, span_of
 from emgpr.execution import chunks, each
 from emgpr.kernels import matrix
 from emgpr.observations import Observations
@@ -68,12 +68,28 @@ def _fit(problem: tuple[Observations, Mixture, int]) -> FittedWeights:
     L = tables.x.shape[0]
     K = kernel_matrices(start.kernels, tables.x)
     shape = start.W.shape
+    spans = [
+        span_of(Observations(tables.x[i], tables.y[i], tables.seen[i]), start.noise, K[i], shape[2])
+        for i in range(L)
+    ]
 
-    def loss(flat: Float[Array, "b p"], which: Int[Array, " b"]) -> tuple[Array, Array]:
+    def in_span(flat: Float[Array, "b p"], which: Int[Array, " b"]) -> tuple[Array, Array]:
+        W = flat.reshape(-1, *shape)
+        fits = [
+            log_likelihood_in_span(span, w, start.noise)
+            for w, i in zip(W, which, strict=True)
+            if (span := spans[i]) is not None
+        ]
+        of_weights = np.stack([gradient for _, gradient in fits])
+        value = np.array([value for value, _ in fits])
+        return -value, -start.learned(of_weights).reshape(flat.shape)
+
+    def dense(flat: Float[Array, "b p"], which: Int[Array, " b"]) -> tuple[Array, Array]:
         batch = Observations(tables.x[which], tables.y[which], tables.seen[which])
         fit = log_likelihood(batch, flat.reshape(-1, *shape), start.noise, K[which])
-        return -fit.value, -fit.of_weights.reshape(flat.shape)
+        return -fit.value, -start.learned(fit.of_weights).reshape(flat.shape)
 
+    loss = in_span if all(span is not None for span in spans) else dense
     x0 = np.tile(start.W.ravel(), (L, 1))
     end = minimize(loss, x0, max_iter=max_iter)
     return FittedWeights(end.x.reshape(L, *shape), -end.value, end.converged, end.n_iter)

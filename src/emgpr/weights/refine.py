@@ -6,6 +6,7 @@ part it is the maximum likelihood of the whole table.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -13,7 +14,7 @@ from jaxtyping import Float, Int
 from emgpr.covariance import log_likelihood
 from emgpr.execution import chunks
 from emgpr.kernels import Pairs, evaluate
-from emgpr.latents.search import NOISE_BOUNDS, search_space
+from emgpr.latents import search_space
 from emgpr.observations import Observations
 from emgpr.optimize import minimize
 from emgpr.weights.fit import FittedWeights
@@ -64,10 +65,11 @@ def refine_jointly(
             fit = log_likelihood(table, weights, noise, K, of_kernels=True)
             assert fit.of_kernels is not None
             values.append(np.atleast_1d(fit.value))
-            of_W.append(fit.of_weights.reshape(-1))
+            of_W.append(start.learned(fit.of_weights).reshape(-1))
             of_noise += fit.of_noise.reshape(-1, D).sum(0) * noise
             for q, (_, pullback) in enumerate(built):
-                of_theta[q] += pullback(fit.of_kernels[..., q, :, :]).reshape(-1, sizes[q]).sum(0)
+                gradient = pullback(fit.of_kernels[..., q, :, :])
+                of_theta[q] += gradient.sum(axis=tuple(range(gradient.ndim - 1)))
         return np.concatenate(values), np.concatenate([*of_theta, of_noise, *of_W])
 
     def loss(flat: Float[Array, "1 p"], _: Array) -> tuple[Array, Array]:
@@ -80,17 +82,14 @@ def refine_jointly(
     bounds = np.concatenate(
         [
             *(search.bounds[:-1] for search in searches),
-            np.tile(np.log(NOISE_BOUNDS), (D, 1)),
+            np.log(start.noise_bounds),
             np.tile([-np.inf, np.inf], (fitted.W.size, 1)),
         ]
     )
     end = minimize(loss, x0[None], bounds=bounds, max_iter=max_iter)
     thetas, noise, W = split(end.x[0])
-    mixture = Mixture(
-        tuple(k.clone_with_theta(theta) for k, theta in zip(start.kernels, thetas, strict=True)),
-        noise,
-        start.W,
-    )
+    kernels = (k.clone_with_theta(theta) for k, theta in zip(start.kernels, thetas, strict=True))
+    mixture = replace(start, kernels=tuple(kernels), noise=noise)
     values, _ = terms(end.x[0])
     trouble = (
         "" if end.converged[0] else f"it did not converge within max_iter={max_iter}; try more"

@@ -7,14 +7,14 @@ processes are used again at other length-scales, and heard faintly.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from sklearn.cluster import AgglomerativeClustering
 from sklearn.gaussian_process.kernels import Kernel
 
-from emgpr.latents import Latent
+from emgpr.latents import Latent, is_length_scale
 from emgpr.observations import Observations
 
 Array = np.ndarray
@@ -29,13 +29,31 @@ class Mixture:
     kernels: tuple[Kernel, ...]
     noise: Float[Array, " D"]
     W: Float[Array, "Q D k"]
+    noise_bounds: Float[Array, "D 2"]
+    free: Bool[Array, "Q D k"] | None = None  # the weights that are learned; None is all of them
+
+    def learned(self, of_weights: Float[Array, "*b Q D k"]) -> Float[Array, "*b Q D k"]:
+        """The part of a gradient that weights may follow."""
+        return of_weights if self.free is None else of_weights * self.free
 
 
-def arrange(tasks: Sequence[Latent], seen: Observations, n_latents: int, rank: int) -> Mixture:
-    """Q kernels and weights of rank k from which step 2 starts."""
-    D = len(tasks)
-    noise = np.array([task.noise for task in tasks])
-    group = _groups(tasks, min(n_latents, D))
+def arrange(
+    latents: Sequence[Latent],
+    seen: Observations,
+    n_latents: int,
+    rank: int,
+    *,
+    own_kernels: bool = False,
+) -> Mixture:
+    """Q kernels and weights of rank k from which step 2 starts.
+
+    The first D latents are the tasks'. With `own_kernels` each of the Q latents was given
+    its kernel, so none are merged or stretched: latent q is heard by the tasks d = q mod Q,
+    and those beyond D were learned too.
+    """
+    D = seen.n_tasks
+    tasks = latents[:D]
+    group = np.arange(D) % n_latents if own_kernels else _groups(tasks, min(n_latents, D))
     correlation = _correlation(seen)
     kernels, W = [], np.zeros((n_latents, D, rank))
     for q in range(n_latents):
@@ -47,7 +65,11 @@ def arrange(tasks: Sequence[Latent], seen: Observations, n_latents: int, rank: i
             leading = vectors[:, ::-1][:, :k] * np.sqrt(np.maximum(values[::-1][:k], 0.0))
             # The sign of an eigenvector is arbitrary; a task hears its own process positively.
             leading *= np.where(leading.sum(0) < 0, -1.0, 1.0)
+            # Among unrelated tasks the leading component may leave one out; none is left deaf.
+            leading[~leading.any(axis=1), 0] = FAINT
             W[q, members, :k] = leading
+        elif own_kernels:
+            kernels.append(latents[q].kernel)
         else:
             lap = q // D
             factor = 3.0 ** ((lap + 1) // 2 * (-1) ** lap)
@@ -55,7 +77,24 @@ def arrange(tasks: Sequence[Latent], seen: Observations, n_latents: int, rank: i
         for j in range(rank):
             if not W[q, :, j].any():
                 W[q, (q + j) % D, j] = FAINT
-    return Mixture(tuple(kernels), noise, W)
+    return Mixture(
+        tuple(kernels),
+        np.array([task.noise for task in tasks]),
+        W,
+        np.array([task.noise_bounds for task in tasks]),
+    )
+
+
+def with_own_parts(start: Mixture) -> Mixture:
+    """B_q = W_q W_qᵀ + diag(κ_q): every task also hears a copy of each process of its own.
+
+    Written as D more columns of W_q, of which only the diagonal is learned.
+    """
+    Q, D, rank = start.W.shape
+    own = np.broadcast_to(np.eye(D), (Q, D, D))
+    W = np.concatenate([start.W, np.sqrt(FAINT) * own], axis=-1)
+    free = np.concatenate([np.ones((Q, D, rank), bool), own > 0], axis=-1)
+    return replace(start, W=W, free=free)
 
 
 def _groups(tasks: Sequence[Latent], Q: int) -> Int[Array, " D"]:
@@ -87,7 +126,7 @@ def _stretched(kernel: Kernel, factor: float) -> Kernel:
     theta, at = kernel.theta.copy(), 0
     for parameter in kernel.hyperparameters:
         if not parameter.fixed:
-            if parameter.name.endswith("length_scale"):
+            if is_length_scale(parameter.name):
                 theta[at : at + parameter.n_elements] += np.log(factor)
             at += parameter.n_elements
     return kernel.clone_with_theta(theta)

@@ -1,0 +1,118 @@
+"""The log-likelihood against scipy's, its gradients against differences, two forms in agreement."""
+
+import numpy as np
+import pytest
+from finite_differences import assert_is_the_gradient
+from numpy.testing import assert_allclose
+from scipy.stats import multivariate_normal
+from simulated import covariance, readings, world
+
+from emgpr.covariance import dense, kronecker, log_likelihood
+from emgpr.covariance.likelihood import Likelihood
+from emgpr.observations import Observations
+
+WORLDS = {
+    "full table": {"Q": 3, "k": 2, "D": 3},
+    "missing readings": {"Q": 3, "k": 2, "D": 3, "missing": 0.3},
+    "one latent": {"Q": 1, "k": 2, "D": 3},
+    "one latent, missing readings": {"Q": 1, "k": 2, "D": 3, "missing": 0.3},
+    "more latents than tasks": {"Q": 4, "k": 1, "D": 2},
+    "one task": {"Q": 1, "k": 1, "D": 1},
+    "one site": {"Q": 2, "k": 1, "D": 3, "N": 1},
+}
+
+
+@pytest.fixture(params=WORLDS.values(), ids=WORLDS.keys())
+def made(request, rng):
+    return world(rng, **request.param)
+
+
+def likelihood(made, W=None, noise=None, K=None) -> Likelihood:
+    return log_likelihood(
+        made.seen,
+        made.W if W is None else W,
+        made.noise if noise is None else noise,
+        made.K if K is None else K,
+        of_kernels=True,
+    )
+
+
+def test_it_is_scipys_density_of_the_readings_that_were_made(made):
+    x, task, y = readings(made)
+    cov = covariance(made, x, task, x, task) + np.diag(made.noise[task])
+    expected = multivariate_normal(np.zeros(len(y)), cov).logpdf(y)
+    assert_allclose(likelihood(made).value, expected, rtol=1e-9)
+
+
+def test_the_gradients_of_weights_and_noise_are_the_derivatives(made):
+    fit = likelihood(made)
+    assert_is_the_gradient(fit.of_weights, lambda W: likelihood(made, W=W).value, made.W)
+    assert_is_the_gradient(fit.of_noise, lambda s: likelihood(made, noise=s).value, made.noise)
+
+
+def test_the_gradient_of_the_kernels_is_the_derivative(made, rng):
+    """K_q moves along a random symmetric direction, from where it stays positive definite."""
+    K = made.K + 0.1 * np.eye(len(made.X))
+    direction = rng.normal(size=K.shape)
+    direction = direction + np.swapaxes(direction, -1, -2)
+    assert_is_the_gradient(
+        np.einsum("qij,qij->q", likelihood(made, K=K).of_kernels, direction),
+        lambda t: likelihood(made, K=K + t[:, None, None] * direction).value,
+        np.zeros(len(K)),
+    )
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("Q", [1, 3])
+def test_a_batch_of_tables_is_each_table(rng, missing, Q):
+    worlds = [world(rng, Q=Q, missing=missing) for _ in range(4)]
+    tables = Observations(
+        *(np.stack([getattr(w.seen, n) for w in worlds]) for n in ("x", "y", "seen"))
+    )
+    W, noise, K = (np.stack([getattr(w, name) for w in worlds]) for name in ("W", "noise", "K"))
+    together = log_likelihood(tables, W, noise, K, of_kernels=True)
+    for b, alone in enumerate(map(likelihood, worlds)):
+        for name in ("value", "of_weights", "of_noise", "of_kernels"):
+            part, whole = getattr(alone, name), getattr(together, name)[b]
+            assert_allclose(whole, part, rtol=1e-8, atol=1e-8 * np.abs(part).max())
+
+
+@pytest.mark.parametrize(("D", "k", "N"), [(3, 2, 12), (4, 4, 7), (2, 1, 1), (1, 1, 9)])
+def test_the_kronecker_form_is_the_dense_form(rng, D, k, N):
+    made = world(rng, Q=1, D=D, k=k, N=N)
+    given = made.seen, made.W, made.noise, made.K
+    full = dense.likelihood_and_contractions(*given, of_kernels=True)
+    for fast, slow in zip(kronecker.likelihood_and_contractions(*given), full, strict=True):
+        assert fast.shape == slow.shape
+        assert_allclose(fast, slow, rtol=1e-9, atol=1e-9 * np.abs(slow).max())
+
+
+def test_the_kronecker_form_survives_singular_matrices(rng):
+    """Every site twice, and weights of rank one: both factors have zero eigenvalues."""
+    made = world(rng, Q=1, D=3, k=1)
+    K = np.tile(made.K, (1, 2, 2))
+    table = Observations.from_table(np.tile(made.X, (2, 1)), np.tile(made.Y, (2, 1)))
+    full = dense.likelihood_and_contractions(table, made.W, made.noise, K, of_kernels=True)
+    fast = kronecker.likelihood_and_contractions(table, made.W, made.noise, K)
+    for a, b in zip(fast, full, strict=True):
+        assert_allclose(a, b, rtol=1e-8, atol=1e-8 * np.abs(b).max())
+
+
+@pytest.mark.parametrize(("missing", "Q", "forbidden"), [(0.0, 1, dense), (0.3, 1, kronecker)])
+def test_structure_is_used_when_it_is_there_and_only_then(rng, monkeypatch, missing, Q, forbidden):
+    def refuse(*_, **__):
+        raise AssertionError(f"{forbidden.__name__} was asked")
+
+    made = world(rng, Q=Q, missing=missing)
+    monkeypatch.setattr(forbidden, "likelihood_and_contractions", refuse)
+    assert np.isfinite(likelihood(made).value)
+
+
+@pytest.mark.parametrize("Q", [1, 2])
+def test_where_a_covariance_has_no_factor_the_likelihood_is_minus_infinity(rng, Q):
+    made = world(rng, Q=Q, D=2, N=4)
+    tables = made.seen.at(np.tile(np.arange(4), (3, 1)))
+    K = np.stack([made.K, -5 * made.K, np.full_like(made.K, np.nan)])
+    value = log_likelihood(tables, np.stack([made.W] * 3), made.noise, K).value
+    assert np.isfinite(value[0])
+    assert value[1] == value[2] == -np.inf

@@ -1,0 +1,182 @@
+"""What fit learns and says, over the family."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from simulated import smooth_table
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+
+from emgpr import EMGPR, ICM, LMC, SLFM, IndependentGP
+
+QUICK = {"max_iter": 5, "n_restarts": 2, "random_state": 0}
+quietly = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+FAMILY = [EMGPR, ICM, LMC, SLFM, IndependentGP]
+
+
+@pytest.fixture
+def table(rng):
+    return smooth_table(rng, N=24)
+
+
+@quietly
+@pytest.mark.parametrize(
+    ("model", "shape"),
+    [
+        (EMGPR(batch_size=8, **QUICK), (3, 3, 3, 1)),
+        (EMGPR(batch_size=8, n_members=2, **QUICK), (2, 3, 3, 1)),
+        (EMGPR(batch_size=None, n_latents=4, rank=2, **QUICK), (1, 4, 3, 2)),
+        (EMGPR(**QUICK), (2, 3, 3, 1)),  # 9 sites a batch
+        (EMGPR(n_latents=2, rank=2, **QUICK), (2, 2, 3, 2)),  # 12 sites a batch
+        (ICM(**QUICK), (1, 1, 3, 1 + 3)),  # and a part of its own for every output
+        (ICM(rank=2, **QUICK), (1, 1, 3, 2 + 3)),
+        (SLFM(**QUICK), (1, 2, 3, 1)),
+        (SLFM(n_latents=5, **QUICK), (1, 5, 3, 1)),
+        (LMC(**QUICK), (1, 3, 3, 1)),
+        (LMC(n_latents=2, rank=3, **QUICK), (1, 2, 3, 3)),
+        (IndependentGP(**QUICK), (1, 3, 3, 1)),
+    ],
+    ids=repr,
+)
+def test_members_latents_outputs_and_rank_are_as_asked(table, model, shape):
+    model.fit(*table)
+    L, Q, D, _ = shape
+    assert model.weights_.shape == shape
+    assert len(model.kernels_) == Q
+    assert len(model.batches_) == L
+    assert model.noise_.shape == (D,)
+    B = np.einsum("lqdk,lqek->lqde", model.weights_, model.weights_).mean(axis=0)
+    assert_allclose(model.coregionalization_, B, rtol=1e-12)
+    assert 1 <= model.n_iter_ <= 5
+    assert np.isfinite(model.log_marginal_likelihood_value_)
+
+
+def test_without_transfer_the_likelihood_is_the_sum_of_the_tasks(table):
+    X, Y = table
+    together = IndependentGP(random_state=0).fit(X, Y)
+    alone = [IndependentGP(random_state=0).fit(X, y) for y in Y.T]
+    assert_allclose(
+        together.log_marginal_likelihood_value_,
+        sum(model.log_marginal_likelihood_value_ for model in alone),
+        rtol=1e-6,
+    )
+
+
+@quietly
+def test_learning_weights_and_then_everything_raises_the_likelihood(table):
+    ladder = [
+        IndependentGP(random_state=0),
+        EMGPR(batch_size=None, max_iter=30, random_state=0),
+        EMGPR(batch_size=None, max_iter=30, refine="joint", random_state=0),
+    ]
+    values = [model.fit(*table).log_marginal_likelihood_value_ for model in ladder]
+    assert np.all(np.diff(values) > 0.1)
+
+
+@quietly
+def test_the_joint_ascent_never_ends_below_the_two_steps_not_even_without_noise(rng):
+    """A regressor that was borrowed brings its alpha of 1e-10 to outputs that have no noise."""
+    X = rng.uniform(size=(20, 2))
+    learner = GaussianProcessRegressor(RBF(1.5), optimizer=None, alpha=1e-10)
+    settings = {"latent_learner": learner, "batch_size": None, "max_iter": 30, "random_state": 0}
+    two_steps, joint = (
+        EMGPR(refine=refine, **settings).fit(X, np.sin(2 * X)).log_marginal_likelihood_value_
+        for refine in (0, "joint")
+    )
+    assert joint >= two_steps
+
+
+@quietly
+def test_intrinsic_coregionalisation_has_a_shared_and_a_diagonal_part(table):
+    W = ICM(rank=1, **QUICK).fit(*table).weights_[0, 0]
+    own = W[:, 1:]
+    assert_array_equal(own, np.diag(np.diag(own)))
+    assert np.all(np.diag(own) != 0)
+
+
+@quietly
+def test_strided_batches_are_the_papers(table):
+    model = EMGPR(batch_size=8, partition="strided", **QUICK).fit(*table)
+    assert_array_equal(model.batches_, np.arange(24).reshape(8, 3).T)
+
+
+def test_what_converged_says_nothing(table):
+    model = IndependentGP(random_state=0).fit(*table)
+    assert model.converged_
+
+
+def test_an_output_that_ends_at_a_bound_is_named(table):
+    X, Y = table
+    Y = np.column_stack([Y[:, 0], np.sin(2 * X[:, 0])])
+    model = IndependentGP(random_state=0)
+    with pytest.warns(ConvergenceWarning, match="Step 1 of output '1'.*free of noise") as caught:
+        model.fit(X, Y)
+    assert len(caught) == 1
+    assert not model.converged_
+
+
+def test_an_output_of_nothing_but_noise_is_named(rng):
+    X = np.linspace(0, 1, 40)[:, None]
+    Y = np.column_stack([np.sin(6 * X[:, 0]) + 0.1 * rng.normal(size=40), (-1.0) ** np.arange(40)])
+    with pytest.warns(ConvergenceWarning, match="Step 1 of output '1'.*length_scale"):
+        IndependentGP(random_state=0).fit(X, Y)
+
+
+@quietly
+def test_searches_cut_short_are_counted(table):
+    model = EMGPR(RBF(0.4, "fixed"), batch_size=8, max_iter=2, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="3 of 3 members.*max_iter=2; try more"):
+        model.fit(*table)
+    with pytest.warns(ConvergenceWarning, match=r"Joint refinement: it did not.*max_iter=2"):
+        LMC(max_iter=2, random_state=0).fit(*table)
+    assert not model.converged_
+
+
+@quietly
+@pytest.mark.parametrize("Estimator", FAMILY)
+def test_fixed_hyper_parameters_stay_whatever_is_learned_beside_them(table, Estimator):
+    kernel = ConstantKernel(0.8, "fixed") * RBF(0.37, "fixed") + WhiteKernel(0.05, "fixed")
+    model = Estimator(kernel, **QUICK).fit(*table)
+    for own in model.kernels_[:1]:
+        assert own.k2.length_scale == 0.37
+        assert own.k1.constant_value == 0.8
+    assert_allclose(model.noise_, 0.05)
+
+
+@quietly
+@pytest.mark.parametrize("Estimator", FAMILY)
+def test_bounds_of_the_noise_hold_to_the_end(table, Estimator):
+    model = Estimator(RBF() + WhiteKernel(0.3, (0.2, 0.4)), **QUICK).fit(*table)
+    assert np.all((model.noise_ > 0.2 - 1e-9) & (model.noise_ < 0.4 + 1e-9))
+
+
+@quietly
+@pytest.mark.parametrize("Q", [2, 3, 4])
+def test_a_list_of_kernels_gives_each_latent_its_own(rng, Q):
+    """Whatever the tasks are like: the first two alike, the third rougher."""
+    X, Y = smooth_table(rng, N=24)
+    Y = np.column_stack([Y[:, 0], Y[:, 0] + Y[:, 1] / 300, np.sin(60 * X[:, 0])])
+    kinds = [Matern(nu=nu) for nu in (1.5, 0.5, 2.5, np.inf)][:Q]
+    model = LMC(kinds, n_latents=Q, **QUICK).fit(X, Y)
+    assert [kernel.nu for kernel in model.kernels_] == [kernel.nu for kernel in kinds]
+
+
+@quietly
+def test_a_constant_output_leaves_its_neighbours_alone(table):
+    """The order of the columns decides nothing, and the other output is still learned."""
+    X, Y = table
+    for order in ([0, 1], [1, 0]):
+        both = np.column_stack([Y[:, 0], np.full(24, 7.3)])[:, order]
+        model = ICM(max_iter=60, random_state=0).fit(X, both)
+        mean = model.predict(X)[:, order]
+        assert_allclose(mean[:, 1], 7.3, atol=0.01)
+        assert np.mean((mean[:, 0] - Y[:, 0]) ** 2) < 0.2 * Y[:, 0].var()
+
+
+def test_progress_is_shown_if_asked(table, capsys):
+    IndependentGP(RBF(0.4, "fixed"), random_state=0, verbose=1).fit(*table).predict(table[0])
+    shown = capsys.readouterr()
+    assert "Step 1: tasks" in shown.err
+    assert "Predicting" in shown.err
+    assert shown.out == ""

@@ -1,0 +1,67 @@
+"""The ATMS tables are functions of stored rows: exact strings from made-up ones."""
+
+import pytest
+
+from emgpr.experiments.atms_results import caption, summary, text
+
+
+def a_row(method, experiment, fold, errors, seconds=2.0):
+    mse = dict(zip(("ch01", "ch02"), errors, strict=True))
+    mae = {channel: 10 * error for channel, error in mse.items()}
+    return {
+        "method": method, "experiment": experiment, "fold": fold, "mse": mse, "mae": mae,
+        "seconds": seconds, "notes": ["It was slow."] if seconds > 8 else [],
+    }  # fmt: skip
+
+
+ROWS = [
+    a_row("GP", 0, 0, (0.010, 0.030)),
+    a_row("GP", 0, 1, (0.030, 0.050)),
+    a_row("GP", 1, 0, (0.024, 0.044)),
+    a_row("GP", 1, 1, (0.024, 0.044)),
+    a_row("EMGPR", 0, 0, (0.010, 0.020), seconds=7.0),
+    a_row("EMGPR", 0, 1, (0.020, 0.030), seconds=9.0),
+    a_row("EMGPR", 1, 0, (0.015, 0.027), seconds=8.0),
+]
+
+
+def test_the_table():
+    assert text(summary(ROWS, "mse")).splitlines() == [
+        "| Task        |         |                GP |              EMGPR |",
+        "|:------------|--------:|------------------:|-------------------:|",
+        "| ch01        |    ours | 0.02200 (2.8e-03) |  0.01500 (0.0e+00) |",
+        "|             | printed | 0.01378 (2.9e-03) |  0.01165 (1.9e-03) |",
+        "| ch02        |    ours | 0.04200 (2.8e-03) |  0.02600 (1.4e-03) |",
+        "|             | printed | 0.02943 (4.1e-03) |  0.03079 (2.9e-03) |",
+        "| overall     |    ours | 0.03200 (2.8e-03) |  0.02050 (7.1e-04) |",
+        "|             | printed | 0.07654 (4.4e-03) |  0.06282 (2.7e-03) |",
+        "| EMGPR gains |    ours |             35.9% |                  – |",
+        "|             | printed |             17.9% |                  – |",
+        "| minus GP    |  ± s.e. |                 – | -0.01150 ± 0.00150 |",
+        "| training    |       s |               2.0 |                8.0 |",
+        "",
+        "EMGPR, 1 of 3 folds: It was slow.",
+    ]
+
+
+def test_an_experiment_is_the_mean_of_its_folds_however_many():
+    gp, ours = summary(ROWS, "mae")
+    assert gp["error"] == pytest.approx({"ch01": 0.22, "ch02": 0.42, "overall": 0.32})
+    assert ours["experiments"] == 2
+    assert ours["folds"] == 3
+    assert ours["printed"]["where"] == "Supplement, Table 1, column 5"
+    assert "Folds done: GP 4, EMGPR 3." in caption("mae", [gp, ours])
+
+
+def test_one_experiment_has_no_spread_and_no_difference():
+    table = text(summary([row for row in ROWS if row["experiment"] == 0], "mse"))
+    assert "| ch01        |    ours |           0.02000 |           0.01500 |" in table
+    assert "| minus GP    |  ± s.e. |                 – |                 – |" in table
+
+
+def test_a_method_that_was_not_printed_stands_alone():
+    rows = [row | {"method": "Mine"} for row in ROWS[:4]]
+    (mine,) = summary(rows, "mse")
+    assert mine["printed"] is None
+    assert mine["improvement"] is None
+    assert "| overall     |    ours | 0.03200 (2.8e-03) |" in text([mine])

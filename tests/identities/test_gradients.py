@@ -1,0 +1,84 @@
+"""The gradient of every objective that is optimised is its derivative."""
+
+import numpy as np
+import pytest
+from finite_differences import assert_is_the_gradient
+from simulated import start_of, world
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, ExpSineSquared, Matern
+
+from emgpr.ensemble import split_sites
+from emgpr.latents import fit_latents
+from emgpr.weights import FittedWeights, fit_weights, refine_jointly
+
+
+class CapturedError(Exception):
+    """Carries an objective out of the function that would have minimised it."""
+
+
+@pytest.fixture
+def objective_of(monkeypatch):
+    """The objective and start that a step hands to the optimiser."""
+
+    def capture(objective, x0, **_):
+        raise CapturedError(objective, x0)
+
+    def find(step, *given, **settings):
+        monkeypatch.setattr(f"{step.__module__}.minimize", capture)
+        with pytest.raises(CapturedError) as captured:
+            step(*given, **settings)
+        return captured.value.args
+
+    return find
+
+
+def check(objective, x0, rng):
+    """Away from the start, where some derivatives vanish by symmetry."""
+    at = x0 + 0.2 * rng.normal(size=x0.shape)
+    which = np.arange(len(x0))
+    for row in which:
+
+        def value(x, row=row):
+            moved = at.copy()
+            moved[row] = x
+            return objective(moved, which)[0][row]
+
+        assert_is_the_gradient(objective(at, which)[1][row], value, at[row])
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        RBF(),
+        Matern([1.0, 1.0], nu=1.5),
+        ConstantKernel(0.5) * RBF() + Matern(nu=0.5),
+        RBF() * ExpSineSquared(0.8, 0.6),
+    ],
+    ids=str,
+)
+def test_of_step_1(rng, objective_of, kernel, missing):
+    made = world(rng, D=1, Q=1, k=1, missing=missing)
+    given = made.seen, [kernel]
+    check(*objective_of(fit_latents, *given, n_restarts=2, max_iter=9, rng=rng), rng)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize(("Q", "k"), [(3, 1), (1, 2), (4, 2)])
+def test_of_step_2(rng, objective_of, Q, k, missing):
+    made = world(rng, Q=Q, k=k, missing=missing)
+    parts = split_sites(12, 5, "random", rng)
+    start = start_of(made)
+    check(*objective_of(fit_weights, made.seen, parts, start, max_iter=9), rng)
+
+
+@pytest.mark.parametrize("batch_size", [None, 5])
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize(("Q", "k"), [(3, 1), (1, 2)])
+def test_of_the_joint_ascent(rng, objective_of, Q, k, missing, batch_size):
+    made = world(rng, Q=Q, k=k, missing=missing)
+    parts = split_sites(12, batch_size, "random", rng)
+    start = start_of(made)
+    L = len(parts)
+    W = made.W + 0.3 * rng.normal(size=(L, *made.W.shape))
+    fitted = FittedWeights(W, np.zeros(L), np.ones(L, bool), np.ones(L, int))
+    check(*objective_of(refine_jointly, made.seen, parts, start, fitted, max_iter=9), rng)

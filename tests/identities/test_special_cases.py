@@ -1,0 +1,131 @@
+"""Special cases of the model that are other, well-known models."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from simulated import known_model, posterior, smooth_table, world
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+
+from emgpr import EMGPR, ICM, LMC, SLFM, IndependentGP
+
+ESTIMATORS = [EMGPR, ICM, LMC, SLFM, IndependentGP]
+
+
+def ordinary(model, X, y, d=0):
+    """scikit-learn's regressor with what a model of one output, or without transfer, learned."""
+    w = np.array([member[:, d] for member in model.weights_])
+    variances = (w**2).sum(axis=(0, 2))
+    kernel = sum(
+        (ConstantKernel(v) * k for v, k in zip(variances, model.kernels_, strict=True) if v > 0),
+        start=WhiteKernel(model.noise_[d]),
+    )
+    regressor = GaussianProcessRegressor(kernel, optimizer=None, normalize_y=True, alpha=0)
+    return regressor.fit(X, y)
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_one_output_is_an_ordinary_gaussian_process(rng, Estimator):
+    X, Y = smooth_table(rng, N=40)
+    y = Y[:, 1]
+    model = Estimator(Matern(nu=2.5), random_state=0).fit(X, y)
+    x_new = rng.uniform(size=(9, 2))
+    mean, std = model.predict(x_new, return_std=True)
+    their_mean, their_std = ordinary(model, X, y).predict(x_new, return_std=True)
+    assert_allclose(mean, their_mean, rtol=1e-6)
+    assert_allclose(std, their_std, rtol=1e-6)
+
+
+def test_without_transfer_every_output_is_an_ordinary_gaussian_process(rng):
+    X, Y = smooth_table(rng, N=40)
+    model = IndependentGP([RBF(), Matern(nu=1.5), Matern(nu=2.5)], random_state=0).fit(X, Y)
+    assert_array_equal(model.weights_[0, ..., 0], np.eye(3))
+    x_new = rng.uniform(size=(9, 2))
+    mean, std = model.predict(x_new, return_std=True)
+    for d in range(3):
+        theirs = ordinary(model, X, Y[:, d], d).predict(x_new, return_std=True)
+        assert_allclose(mean[:, d], theirs[0], rtol=1e-6)
+        assert_allclose(std[:, d], theirs[1], rtol=1e-6)
+
+
+def test_weights_delta_are_the_model_without_transfer(rng):
+    """What is measured of one output says nothing of another."""
+    made = replace(world(rng, D=3, Q=3, k=1), W=np.eye(3)[..., None])
+    x_new = rng.uniform(size=(4, 2))
+    together, _ = posterior(made, x_new)
+    model = known_model(made)
+    assert_allclose(model.predict(x_new), together, atol=1e-9)
+    observed = np.full((4, 3), np.nan)
+    observed[:, 0] = 5.0
+    informed = model.predict(x_new, observed=observed)
+    assert_allclose(informed[:, 1:], together[:, 1:], atol=1e-9)
+    assert not np.allclose(informed[:, 0], together[:, 0], atol=0.1)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("refine", [0, "joint"])
+def test_one_batch_is_no_ensemble(rng, refine):
+    X, Y = smooth_table(rng, N=25)
+    settings = {"refine": refine, "max_iter": 6, "n_restarts": 2, "random_state": 0}
+    one = EMGPR(batch_size=None, **settings).fit(X, Y)
+    same = EMGPR(batch_size=25, partition="strided", **settings).fit(X, Y)
+    many = EMGPR(batch_size=8, **settings).fit(X, Y)
+    assert len(one.weights_) == len(same.weights_) == 1
+    assert len(many.weights_) == 3
+    assert_array_equal(one.predict(X), same.predict(X))
+    assert not np.allclose(one.predict(X), many.predict(X), rtol=1e-6)
+
+
+def test_a_member_that_is_alone_conditions_on_its_batch_as_on_all(rng):
+    made = world(rng, k=1, missing=0.2)
+    x_new = rng.uniform(size=(5, 2))
+    batch, everything = (known_model(made, conditioning=c) for c in ("batch", "all"))
+    for ours, theirs in zip(
+        batch.predict(x_new, return_cov=True),
+        everything.predict(x_new, return_cov=True),
+        strict=True,
+    ):
+        assert_allclose(ours, theirs, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_members_conditioned_on_their_batches_know_only_those(rng):
+    X, Y = smooth_table(rng, N=24)
+    settings = {"batch_size": 12, "max_iter": 6, "n_restarts": 2, "random_state": 0}
+    model = EMGPR(conditioning="batch", **settings).fit(X, Y)
+    beliefs = []
+    for W, part in zip(model.weights_, model.batches_, strict=True):
+        alone = EMGPR(**settings).fit(X, Y)
+        alone.weights_ = W[None]
+        beliefs.append(alone_without(alone, ~np.isin(np.arange(24), part)).predict(X))
+    assert_allclose(model.predict(X), np.mean(beliefs, axis=0), rtol=1e-6)
+
+
+def alone_without(model, hidden):
+    """The fitted model, some of whose sites were never read."""
+    seen = model._seen
+    model._seen = replace(seen, y=np.where(hidden, 0.0, seen.y), seen=seen.seen & ~hidden)
+    return model
+
+
+ARD = (RBF([0.3, 0.6]), Matern([0.5, 0.4], nu=1.5), RBF([0.8, 0.2]))
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("kernels", [None, ARD], ids=["isotropic", "ARD"])
+@pytest.mark.parametrize("with_observed", [False, True])
+def test_all_sites_as_neighbours_are_all_sites(rng, missing, kernels, with_observed):
+    made = world(rng, k=1, missing=missing)
+    made = made if kernels is None else replace(made, kernels=kernels)
+    x_new = rng.uniform(size=(5, 2))
+    observed = None
+    if with_observed:
+        observed = np.where(rng.uniform(size=(5, 3)) < 0.5, rng.normal(size=(5, 3)), np.nan)
+    near, everything = (
+        known_model(made, conditioning=c).predict(x_new, return_cov=True, observed=observed)
+        for c in (len(made.X) + 5, "all")
+    )
+    assert_allclose(near[0], everything[0], atol=1e-8)
+    assert_allclose(near[1], everything[1], atol=1e-8)

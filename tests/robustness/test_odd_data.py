@@ -1,0 +1,130 @@
+"""Data at the edge of sense: no crash, finite answers, and sensible ones."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from simulated import smooth_table
+from sklearn.gaussian_process.kernels import RBF
+
+from emgpr import EMGPR, ICM, SLFM, IndependentGP
+
+# They are told, rightly, of bounds reached and of jitter; here only the answer matters.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore::emgpr.arrays.JitterWarning"),
+]
+RNG = np.random.default_rng(17)
+X, Y = smooth_table(RNG, N=12)
+X_NEW = np.vstack([X[:3], RNG.uniform(size=(3, 2)), [[50.0, -50.0]]])
+every_estimator = pytest.mark.parametrize("Estimator", [EMGPR, ICM, SLFM])
+
+
+def predicted(Estimator, X, Y, x_new=X_NEW, **settings):
+    """Mean and standard deviation at sites old, new and far away; both finite."""
+    model = Estimator(max_iter=5, n_restarts=2, random_state=0, **settings).fit(X, Y)
+    mean, std = model.predict(x_new, return_std=True)
+    assert np.isfinite(mean).all()
+    assert np.isfinite(std).all()
+    assert np.all(std > 0)
+    return mean, std
+
+
+@every_estimator
+def test_a_single_site_is_predicted_everywhere(Estimator):
+    mean, _ = predicted(Estimator, X[:1], Y[:1])
+    assert_allclose(mean, np.tile(Y[:1], (len(X_NEW), 1)), rtol=1e-6)
+
+
+@every_estimator
+def test_two_sites_are_met_and_far_away_is_their_mean(Estimator):
+    mean, _ = predicted(Estimator, X[:2], Y[:2])
+    spread = np.ptp(Y[:2], axis=0)
+    assert np.all(np.abs(mean[:2] - Y[:2]) < 0.2 * spread)
+    assert np.all(np.abs(mean[-1] - Y[:2].mean(axis=0)) < 0.01 * spread)
+
+
+@every_estimator
+def test_a_constant_output_is_predicted_as_its_constant(Estimator):
+    mean, _ = predicted(Estimator, X, np.column_stack([Y[:, 0], np.full(12, 7.3)]))
+    assert_allclose(mean[:, 1], 7.3, atol=0.01)
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1, -1e6])
+def test_any_constant_is_a_constant(constant):
+    mean, _ = predicted(IndependentGP, X, np.full(12, constant))
+    assert_allclose(mean, constant, rtol=1e-9, atol=1e-9)
+
+
+@every_estimator
+def test_outputs_that_are_all_constant(Estimator):
+    mean, _ = predicted(Estimator, X, np.tile([1.0, -2.0], (12, 1)))
+    assert_allclose(mean, np.tile([1.0, -2.0], (len(X_NEW), 1)), atol=1e-4)
+
+
+@every_estimator
+def test_sites_measured_twice(Estimator):
+    mean, _ = predicted(Estimator, np.vstack([X, X]), np.vstack([Y, Y]))
+    if Estimator not in (ICM, SLFM):  # which have fewer latents than these outputs need
+        assert np.all(np.abs(mean[:3] - Y[:3]) < 0.5 * Y.std(axis=0))
+
+
+@every_estimator
+def test_sites_measured_twice_with_contradicting_results(Estimator):
+    _, std = predicted(Estimator, np.vstack([X, X]), np.vstack([Y, Y[::-1]]))
+    assert np.all(std[:3] > 0.1 * Y.std(axis=0))
+
+
+@every_estimator
+def test_all_sites_equal_give_the_mean_of_what_was_read(Estimator):
+    mean, std = predicted(Estimator, np.ones((12, 2)), Y, np.ones((1, 2)))
+    assert np.all(np.abs(mean[0] - Y.mean(axis=0)) < 0.1 * Y.std(axis=0))
+    assert_allclose(std[0], Y.std(axis=0), rtol=0.2)
+
+
+@pytest.mark.parametrize("Estimator", [EMGPR, ICM])
+def test_a_constant_input_column_says_nothing(Estimator):
+    wide, wide_new = (np.column_stack([x, np.full(len(x), 4.0)]) for x in (X, X_NEW))
+    with_constant, _ = predicted(Estimator, wide, Y, wide_new)
+    assert_allclose(with_constant, predicted(Estimator, X, Y)[0], rtol=1e-6)
+    predicted(Estimator, wide, Y, wide_new, kernel=RBF([1.0, 1.0, 1.0]))
+
+
+@every_estimator
+def test_fewer_sites_than_outputs(Estimator):
+    wide = RNG.normal(size=(3, 5))
+    predicted(Estimator, X[:3], wide)
+
+
+@every_estimator
+def test_an_output_read_once_is_predicted_as_that_reading(Estimator):
+    once = np.column_stack([Y[:, 0], np.r_[5.0, np.full(11, np.nan)]])
+    mean, _ = predicted(Estimator, X, once)
+    assert_allclose(mean[:, 1], 5.0, atol=0.5)
+
+
+@every_estimator
+def test_outputs_never_read_at_the_same_site(Estimator):
+    apart = np.where((np.arange(12) % 3)[:, None] == np.arange(3), Y, np.nan)
+    mean, _ = predicted(Estimator, X, apart)
+    assert np.all(np.abs(mean - np.nanmean(apart, axis=0)) < 4 * np.nanstd(apart, axis=0))
+
+
+@pytest.mark.parametrize("Estimator", [EMGPR, ICM])
+def test_outputs_of_wildly_different_size(Estimator):
+    scale = np.array([1e-150, 1.0, 1e150])
+    mean, std = predicted(Estimator, X, Y / Y.std(axis=0) * scale)
+    plain, plain_std = predicted(Estimator, X, Y / Y.std(axis=0))
+    assert_allclose(mean / scale, plain, rtol=1e-3, atol=1e-4)
+    assert_allclose(std / scale, plain_std, rtol=1e-3)
+
+
+@pytest.mark.parametrize("conditioning", [1, 3, "batch"])
+def test_little_to_condition_on(conditioning):
+    predicted(EMGPR, X, Y, batch_size=4, conditioning=conditioning)
+
+
+def test_batches_that_lack_an_output():
+    rare = Y.copy()
+    rare[3:, 2] = np.nan
+    mean, _ = predicted(EMGPR, X, rare, batch_size=4, partition="strided")
+    assert np.all(np.abs(mean[:, 2] - np.nanmean(rare[:, 2])) < 5 * np.nanstd(rare[:, 2]))

@@ -1,0 +1,83 @@
+"""Errors, honesty of the uncertainty, paired differences; NaN truths are left out."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import norm
+from sklearn import metrics as theirs
+
+from emgpr.metrics import (
+    coverage,
+    mean_absolute_error,
+    mean_squared_error,
+    negative_log_density,
+    paired_difference,
+)
+
+
+@pytest.fixture
+def predictions(rng):
+    truth, mean = rng.normal(size=(2, 50, 3))
+    return truth, mean, rng.uniform(0.5, 2.0, size=(50, 3))
+
+
+def test_errors_are_scikit_learns_for_each_output(predictions):
+    truth, mean, _ = predictions
+    raw = {"multioutput": "raw_values"}
+    assert_allclose(
+        mean_absolute_error(truth, mean), theirs.mean_absolute_error(truth, mean, **raw)
+    )
+    assert_allclose(mean_squared_error(truth, mean), theirs.mean_squared_error(truth, mean, **raw))
+
+
+def test_negative_log_density_is_that_of_the_gaussian(predictions):
+    truth, mean, std = predictions
+    z = (truth - mean) / std
+    expected = (0.5 * z**2 + np.log(std) + 0.5 * np.log(2 * np.pi)).mean(axis=0)
+    assert_allclose(negative_log_density(truth, mean, std), expected)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_coverage_counts_what_lies_inside_the_central_interval(level):
+    edge = norm.ppf(0.5 + level / 2)
+    truth = np.array([[0.0], [0.99 * edge], [-0.99 * edge], [1.01 * edge], [-1.01 * edge]])
+    inside = coverage(2 * truth + 7, np.full((5, 1), 7.0), np.full((5, 1), 2.0), level)
+    assert_allclose(inside, 3 / 5)
+
+
+@pytest.mark.parametrize(
+    "metric", [mean_absolute_error, mean_squared_error, negative_log_density, coverage]
+)
+def test_readings_that_were_not_made_do_not_count(metric, predictions):
+    truth, *belief = predictions
+    if metric in (mean_absolute_error, mean_squared_error):
+        belief = belief[:1]
+    holes = truth.copy()
+    holes[10:, 1] = np.nan
+    answer = metric(holes, *belief)
+    assert answer.shape == (3,)
+    assert_allclose(answer[1], metric(truth[:10], *(part[:10] for part in belief))[1])
+    assert_allclose(answer[[0, 2]], metric(truth, *belief)[[0, 2]])
+
+
+def test_a_single_output_may_come_as_a_vector(predictions):
+    truth, mean, _ = predictions
+    assert_allclose(
+        mean_absolute_error(truth[:, 0], mean[:, 0]), mean_absolute_error(truth, mean)[0]
+    )
+
+
+def test_a_paired_difference_has_the_standard_error_of_the_pairs(rng):
+    """Losses that share most of their spread differ far more clearly than their own errors say."""
+    shared, gain = rng.normal(size=400), rng.normal(0.1, 0.2, size=400)
+    ours, others = np.append(shared - gain, np.nan), np.append(shared, 1.0)
+    found = paired_difference(ours, others)
+    assert found.n == 400
+    assert_allclose(found.mean, -gain.mean())
+    assert_allclose(found.standard_error, gain.std(ddof=1) / 20)
+
+
+def test_one_pair_has_no_standard_error():
+    alone = paired_difference(np.array([1.0]), np.array([3.0]))
+    assert alone.mean == -2.0
+    assert np.isnan(alone.standard_error)

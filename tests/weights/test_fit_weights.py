@@ -1,0 +1,112 @@
+"""Step 2: every member climbs from the no-transfer model, on its own batch."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize as scipy_minimize
+from scipy.stats import multivariate_normal
+from simulated import covariance, readings, start_of, world
+
+from emgpr.covariance import log_likelihood
+from emgpr.ensemble import split_sites
+from emgpr.weights import evaluate_weights, fit_weights
+
+
+@pytest.fixture
+def made(rng):
+    return world(rng, N=26, D=3, Q=3, k=1, missing=0.15)
+
+
+@pytest.fixture
+def parts(made, rng):
+    return split_sites(26, 8, "random", rng)  # 9, 9 and 8 sites: one is padded
+
+
+@pytest.fixture
+def start(made):
+    return start_of(made, W=np.eye(3)[..., None])
+
+
+def likelihood(made, part, W):
+    """log p of the readings of a part, by scipy."""
+    part = replace(made, X=made.X[part], Y=made.Y[part], W=W)
+    x, task, y = readings(part)
+    cov = covariance(part, x, task, x, task) + np.diag(part.noise[task])
+    return multivariate_normal(np.zeros(len(y)), cov).logpdf(y)
+
+
+def test_every_member_reports_the_likelihood_of_its_own_batch(made, parts, start):
+    fitted = fit_weights(made.seen, parts, start, max_iter=200)
+    expected = [likelihood(made, part, W) for part, W in zip(parts, fitted.W, strict=True)]
+    assert_allclose(fitted.log_likelihood, expected, rtol=1e-9)
+
+
+def test_every_member_ends_no_lower_than_without_transfer_and_at_a_maximum(made, parts, start):
+    fitted = fit_weights(made.seen, parts, start, max_iter=500)
+    assert fitted.converged.all()
+    for member, part in enumerate(parts):
+        assert fitted.log_likelihood[member] >= likelihood(made, part, start.W)
+
+        def loss(flat, part=part):
+            table = made.seen.at(part)
+            fit = log_likelihood(
+                table, flat.reshape(3, 3, 1), made.noise, made.K[:, part][:, :, part]
+            )
+            return -float(fit.value), -fit.of_weights.ravel()
+
+        further = scipy_minimize(loss, fitted.W[member].ravel(), jac=True, method="L-BFGS-B")
+        assert -further.fun - fitted.log_likelihood[member] < 1e-4
+
+
+def test_a_member_learns_from_its_batch_alone(made, parts, start):
+    together = fit_weights(made.seen, parts, start, max_iter=30)
+    Y = made.Y.copy()
+    Y[parts[0]] *= 3
+    touched = fit_weights(made.table(Y).seen, parts, start, max_iter=30)
+    assert not np.allclose(touched.W[0], together.W[0], atol=1e-3)
+    assert_allclose(touched.W[1:], together.W[1:], atol=1e-8)
+
+
+def test_an_output_missing_from_a_batch_keeps_its_start_there(made, parts, start):
+    Y = made.Y.copy()
+    Y[parts[1], 2] = np.nan
+    fitted = fit_weights(made.table(Y).seen, parts, start, max_iter=100)
+    assert_array_equal(fitted.W[1, :, 2], start.W[:, 2])
+    assert not np.allclose(fitted.W[0, :, 2], start.W[:, 2])
+
+
+def test_a_batch_without_a_single_reading_keeps_the_start(made, parts, start):
+    Y = made.Y.copy()
+    Y[parts[1]] = np.nan
+    fitted = fit_weights(made.table(Y).seen, parts, start, max_iter=100)
+    assert_array_equal(fitted.W[1], start.W)
+    assert fitted.log_likelihood[1] == 0.0
+
+
+def test_weights_that_are_not_free_stay(made, parts, start):
+    free = np.eye(3, dtype=bool)[..., None] | (np.arange(3) == 0)[:, None, None]
+    fitted = fit_weights(made.seen, parts, replace(start, free=free), max_iter=20)
+    held = np.broadcast_to(~free, fitted.W.shape)
+    assert_array_equal(fitted.W[held], np.broadcast_to(start.W, fitted.W.shape)[held])
+    assert np.all(fitted.W[~held] != np.broadcast_to(start.W, fitted.W.shape)[~held])
+
+
+def test_iterations_are_counted_and_limited(made, parts, start):
+    fitted = fit_weights(made.seen, parts, start, max_iter=4)
+    assert_array_equal(fitted.n_iter, 4)
+    assert not fitted.converged.any()
+
+
+def test_workers_change_nothing(made, parts, start):
+    here = fit_weights(made.seen, parts, start, max_iter=60, n_jobs=1)
+    there = fit_weights(made.seen, parts, start, max_iter=60, n_jobs=2)
+    assert_allclose(there.W, here.W, atol=1e-8)
+    assert_allclose(there.log_likelihood, here.log_likelihood, rtol=1e-8)
+
+
+def test_weights_taken_as_they_are_get_the_likelihood_of_the_whole_table(made):
+    taken = evaluate_weights(made.seen, start_of(made))
+    assert_array_equal(taken.W, made.W[None])
+    assert_allclose(taken.log_likelihood, [likelihood(made, np.arange(26), made.W)], rtol=1e-9)
