@@ -21,6 +21,7 @@ Objective = Callable[
 MEMORY = 10  # pairs of steps and gradient changes kept
 ARMIJO = 1e-4  # share of the promised decrease that a step must deliver
 MAX_HALVINGS = 20
+FLAT = 1e3  # times gtol, for each unit of the value: a slope that rounding can hide
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def minimize(
 
     `objective(x, which)` returns values and gradients of the problems `which` at
     the rows of x. A problem has converged when its projected gradient is below
-    `gtol` or two whole steps running gained less than `ftol` of its value.
+    `gtol`, or small beside its value while two steps running gained less than `ftol` of that.
 
     >>> target = np.array([[1.0], [5.0]])
     >>> bowl = lambda x, which: (((x - target[which]) ** 2).sum(1), 2 * (x - target[which]))
@@ -97,6 +98,9 @@ def minimize(
         trial = np.clip(
             state.x[active] + state.length[active, None] * state.direction[active], low, high
         )
+        for bound in (low, high):  # a step that ends at a bound ends on it, not a rounding short
+            near = np.isfinite(bound) & (np.abs(trial - bound) <= 1e-12 * (1 + np.abs(bound)))
+            trial = np.where(near, bound, trial)
         f, g = _evaluate(objective, trial, active)
         moved = trial - state.x[active]
         promised = np.einsum("bp,bp->b", state.g[active], moved)
@@ -104,17 +108,14 @@ def minimize(
         took, back = active[accept], active[~accept]
 
         gain = state.f[took] - f[accept]
-        little = gain / np.maximum(1.0, np.abs(state.f[took])) <= ftol
-        whole = state.halvings[took] == 0
-        state.small[took] = np.where(little & whole, state.small[took] + 1, 0)
+        relative = gain / np.maximum(1.0, np.abs(state.f[took]))
+        state.small[took] = np.where(relative <= ftol, state.small[took] + 1, 0)
         _remember(state, took, moved[accept], g[accept] - state.g[took])
-        # Little gained by a shortened step tells of a bad direction, not of a minimum.
-        state.n_pairs[took[little & ~whole]] = 0
         state.x[took], state.f[took], state.g[took] = trial[accept], f[accept], g[accept]
         state.n_iter[took] += 1
-        converged[took] = (_slope(state.x[took], state.g[took], low, high) <= gtol) | (
-            state.small[took] >= 2
-        )
+        slope = _slope(state.x[took], state.g[took], low, high)
+        flat = FLAT * gtol * np.maximum(1.0, np.abs(state.f[took]))
+        converged[took] = (slope <= gtol) | ((state.small[took] >= 2) & (slope <= flat))
         _aim(state, took, low, high, max_step)
 
         # A rejected step is shortened to the minimum of the parabola through what is known.
@@ -131,7 +132,7 @@ def minimize(
         # No descent left even along the gradient: rounding ends the search, if it is flat there.
         converged[lost] = _slope(
             state.x[lost], state.g[lost], low, high
-        ) <= 1e3 * gtol * np.maximum(1.0, np.abs(state.f[lost]))
+        ) <= FLAT * gtol * np.maximum(1.0, np.abs(state.f[lost]))
         ended = converged[active] | (state.n_iter[active] >= max_iter) | np.isin(active, lost)
         active = active[~ended]
 
@@ -193,7 +194,9 @@ def _aim(state: _State, which: Array, low: Array, high: Array, max_step: float) 
         beta = inverse[:, m] * np.einsum("bp,bp->b", changes[:, m], q)
         q += (alpha[:, m] - beta)[:, None] * steps[:, m]
 
+    x = state.x[which]
     direction = np.where(free, -q, 0.0)
+    direction[((x <= low) & (direction < 0)) | ((x >= high) & (direction > 0))] = 0.0
     uphill = np.einsum("bp,bp->b", direction, gradient) >= 0
     direction[uphill] = -gradient[uphill]
     blind = uphill | ~used.any(1)  # no curvature known: the length of a gradient means nothing
@@ -201,6 +204,11 @@ def _aim(state: _State, which: Array, low: Array, high: Array, max_step: float) 
     reach = np.abs(direction).max(1, initial=0.0)
     limit = np.where(blind, 0.2 * max_step, max_step)
     direction *= np.minimum(1.0, limit / np.where(reach > 0, reach, 1.0))[:, None]
+    # Straight to the first bound on the way, and onto it: a bent step is no descent direction.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        room = np.where(direction > 0, (high - x) / direction, (low - x) / direction)
+    room = np.where(direction == 0, np.inf, room).min(1, initial=np.inf)
+    direction *= np.minimum(1.0, room)[:, None]
     state.direction[which] = direction
     state.length[which] = 1.0
     state.halvings[which] = 0

@@ -1,13 +1,14 @@
 """Every site goes to exactly one member."""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from emgpr.ensemble import PARTITIONS, split_sites
 
 
+@settings(deadline=None)
 @given(
     n_sites=st.integers(1, 300),
     batch_size=st.integers(1, 320),

@@ -28,7 +28,7 @@ def table(rng):
         (EMGPR(batch_size=8, n_members=2, **QUICK), (2, 3, 3, 1)),
         (EMGPR(batch_size=None, n_latents=4, rank=2, **QUICK), (1, 4, 3, 2)),
         (EMGPR(**QUICK), (2, 3, 3, 1)),  # 9 sites a batch
-        (EMGPR(n_latents=2, rank=2, **QUICK), (2, 2, 3, 2)),  # 12 sites a batch
+        (EMGPR(n_latents=2, rank=3, **QUICK), (1, 2, 3, 3)),  # 18: three for each column
         (ICM(**QUICK), (1, 1, 3, 1 + 3)),  # and a part of its own for every output
         (ICM(rank=2, **QUICK), (1, 1, 3, 2 + 3)),
         (SLFM(**QUICK), (1, 2, 3, 1)),
@@ -142,6 +142,11 @@ def test_fixed_hyper_parameters_stay_whatever_is_learned_beside_them(table, Esti
         assert own.k2.length_scale == 0.37
         assert own.k1.constant_value == 0.8
     assert_allclose(model.noise_, 0.05)
+
+
+def test_what_is_fixed_has_not_ended_at_a_bound(table):
+    kernel = RBF(0.4, "fixed") + WhiteKernel(0.01, "fixed")
+    assert ICM(kernel, max_iter=500, random_state=0).fit(*table).converged_  # and without a warning
 
 
 @quietly

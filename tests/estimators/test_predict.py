@@ -128,11 +128,12 @@ def test_when_it_is_dear_neighbours_are_and_the_user_is_told(monkeypatch):
     """Forty sites, a budget for fewer; and so few neighbours that they are not all sites."""
     made = world(np.random.default_rng(2), N=40, D=2, Q=2, k=1)
     monkeypatch.setattr(predictor, "NEIGHBOURS", 5)
-    monkeypatch.setattr(predictor, "AFFORDABLE", 80**3 / 3 - 1)
+    apart = 2 * 40**3 / 3  # outputs that hear no latent in common are conditioned apart
+    monkeypatch.setattr(predictor, "AFFORDABLE", apart - 1)
     with pytest.warns(UserWarning, match="1 members × 80 readings.*5 nearest.*conditioning=5"):
         model = known_model(made)
     assert model.conditioning_ == 5
-    monkeypatch.setattr(predictor, "AFFORDABLE", 80**3 / 3 + 1)
+    monkeypatch.setattr(predictor, "AFFORDABLE", apart + 1)
     assert known_model(made).conditioning_ == "all"
     near, everything = (known_model(made, conditioning=c).predict(X_NEW) for c in (5, "all"))
     assert_allclose(model.predict(X_NEW), near)

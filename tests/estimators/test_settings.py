@@ -6,7 +6,7 @@ from simulated import smooth_table
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Matern
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -116,9 +116,9 @@ def test_it_can_be_searched_over_and_validated_with_missing_outputs(table):
     Y[::7, 2] = np.nan
     model = make_pipeline(StandardScaler(), IndependentGP(RBF(1.0, "fixed"), random_state=0))
     grid = {"independentgp__kernel__length_scale": [0.01, 1.0]}
-    found = GridSearchCV(model, grid, cv=3).fit(X, Y)
+    found = GridSearchCV(model, grid, cv=2).fit(X, Y)
     assert found.best_params_ == {"independentgp__kernel__length_scale": 1.0}
-    assert np.isfinite(cross_val_score(model, X, Y, cv=3)).all()
+    assert np.isfinite(found.cv_results_["mean_test_score"]).all()
 
 
 @pytest.mark.parametrize("seed", [4, None, np.random.RandomState(4), np.random.default_rng(4)])

@@ -8,10 +8,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize as scipy_minimize
 from scipy.stats import multivariate_normal
 from simulated import covariance, readings, start_of, world
+from sklearn.gaussian_process.kernels import RBF
 
 from emgpr.covariance import log_likelihood
 from emgpr.ensemble import split_sites
-from emgpr.weights import evaluate_weights, fit_weights
+from emgpr.observations import Observations
+from emgpr.weights import fit, fit_weights
+from emgpr.weights.fit import kernel_matrices
 
 
 @pytest.fixture
@@ -106,7 +109,15 @@ def test_workers_change_nothing(made, parts, start):
     assert_allclose(there.log_likelihood, here.log_likelihood, rtol=1e-8)
 
 
-def test_weights_taken_as_they_are_get_the_likelihood_of_the_whole_table(made):
-    taken = evaluate_weights(made.seen, start_of(made))
-    assert_array_equal(taken.W, made.W[None])
-    assert_allclose(taken.log_likelihood, [likelihood(made, np.arange(26), made.W)], rtol=1e-9)
+def test_in_the_span_of_the_latents_the_same_weights_are_found(made, start, monkeypatch):
+    smooth = replace(start, kernels=tuple(RBF(1.0 + q) for q in range(len(start.kernels))))
+    full = Observations(made.seen.x, made.seen.y, np.ones_like(made.seen.seen))
+    parts = [np.arange(full.n_sites)]
+    fast = fit_weights(full, parts, smooth, max_iter=300)
+    monkeypatch.setattr(fit, "span_of", lambda *_: None)
+    dense = fit_weights(full, parts, smooth, max_iter=300)
+    K = kernel_matrices(smooth.kernels, full.x)
+    exact = log_likelihood(full, fast.W[0], smooth.noise, K).value
+    assert fast.log_likelihood[0] != exact  # it was the span that was asked
+    assert_allclose(fast.log_likelihood[0], exact, atol=1e-2)
+    assert_allclose(fast.log_likelihood, dense.log_likelihood, atol=0.1)

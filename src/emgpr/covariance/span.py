@@ -2,7 +2,7 @@
 
 While the kernels are held, K_q = Φ_q Φ_qᵀ with as many columns as K_q has
 eigenvalues that matter beside the noise. With all columns side by side in Φ,
-each belonging to a latent `of[i]`, C = W Σ⁻¹ Wᵀ between latents and G = ΦᵀΦ,
+column i of latent `of[i]`, C = W Σ⁻¹ Wᵀ between latents and G = ΦᵀΦ,
 
     B = I + C[of, of] ∘ G,   b_i = Σ_l w[of_i, l] (Φᵀ y_l)_i / σ_l²
     log p(y) = −½ (Σ y²/σ² − bᵀB⁻¹b + log|B| + N Σ log σ² + n log 2π)
@@ -13,7 +13,7 @@ so a step costs R³, not (D·N)³, and nothing in it depends on N.
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from emgpr.arrays import factor
 from emgpr.covariance.dense import LOG_2PI
@@ -29,8 +29,7 @@ WORTH = 0.9  # of the dense size; beyond that the dense form is as cheap, and ex
 class Span:
     """What step 2 needs of a table, however many sites it has."""
 
-    of: Int[Array, " R"]  # the latent (and the column of its rank) that a column belongs to
-    starts: Int[Array, " Qk"]  # where the columns of each begin
+    blocks: tuple[slice, ...]  # the columns of Φ that belong to each latent (and rank)
     G: Float[Array, "R R"]
     projected: Float[Array, "R D"]  # Φᵀ y_l
     power: Float[Array, " D"]  # Σ_i y_l(x_i)²
@@ -43,20 +42,17 @@ def span_of(
     """The span of a table's latents; None where the dense form is as cheap or the only one."""
     if not table.complete:
         return None
-    Phi, sizes = [], []
+    Phi = []
     for matrix in K:
         values, vectors = np.linalg.eigh(matrix)
         kept = values > TOLERANCE * noise.min()
-        columns = vectors[:, kept] * np.sqrt(values[kept])
-        Phi += [columns] * rank
-        sizes += [columns.shape[1]] * rank
-    R = sum(sizes)
-    if WORTH * table.y.size < R or not all(sizes):
+        Phi += [vectors[:, kept] * np.sqrt(values[kept])] * rank
+    ends = np.cumsum([columns.shape[1] for columns in Phi]).tolist()
+    if ends[-1] > WORTH * table.y.size:
         return None
     features = np.concatenate(Phi, axis=1)
     return Span(
-        np.repeat(np.arange(len(sizes)), sizes),
-        np.concatenate([[0], np.cumsum(sizes)[:-1]]),
+        tuple(slice(start, end) for start, end in zip([0, *ends], ends, strict=False)),
         features.T @ features,
         features.T @ table.y.T,
         (table.y**2).sum(axis=1),
@@ -69,29 +65,37 @@ def log_likelihood_in_span(
 ) -> tuple[float, Float[Array, "Q D k"]]:
     """log p(y) and its gradient with respect to the weights."""
     Q, D, rank = W.shape
-    heard = np.swapaxes(W, 1, 2).reshape(Q * rank, D)  # a row for each column of each latent
+    heard = np.swapaxes(W, 1, 2).reshape(Q * rank, D)  # a row for each block
     scaled = heard / noise
     C = scaled @ heard.T
-    B = C[span.of[:, None], span.of] * span.G
+    blocks = list(enumerate(span.blocks))
+    B = np.empty_like(span.G)
+    b = np.empty(len(B))
+    for p, rows in blocks:
+        b[rows] = span.projected[rows] @ scaled[p]
+        for q, columns in blocks:
+            np.multiply(span.G[rows, columns], C[p, q], out=B[rows, columns])
     B.reshape(-1)[:: len(B) + 1] += 1.0
     L = factor(B)
     if np.isnan(L.jitter):
         return -np.inf, np.zeros_like(W)
-    b = (span.projected * scaled[span.of]).sum(axis=1)
     a = L.solve(b[:, None])[:, 0]
-    n = span.n_sites * D
     value = -0.5 * (
         (span.power / noise).sum()
         - b @ a
         + float(L.logdet())
-        + span.n_sites * np.log(noise).sum()
-        + n * LOG_2PI
+        + span.n_sites * (np.log(noise).sum() + D * LOG_2PI)
     )
-    # −½ Σ (a aᵀ + B⁻¹) ∘ G over the columns of two latents is the slope along their C.
-    E = L.inverse()
-    E += a[:, None] * a
-    E *= span.G
-    E = np.add.reduceat(np.add.reduceat(E, span.starts, axis=0), span.starts, axis=1)
-    pulled = np.add.reduceat(a[:, None] * span.projected, span.starts, axis=0)
+    # The slope along C[p, q] is −½ E[p, q], with E the sums of (a aᵀ + B⁻¹) ∘ G over blocks. B⁻¹
+    # is there in its lower triangle only: whole below the diagonal blocks, half in them.
+    inverse = L.inverse_triangle()
+    E = np.empty_like(C)
+    pulled = np.empty_like(heard)
+    for p, rows in blocks:
+        pulled[p] = a[rows] @ span.projected[rows]
+        for q, columns in blocks[: p + 1]:
+            G, part = span.G[rows, columns], inverse[rows, columns]
+            E[p, q] = E[q, p] = np.vdot(part, G) + a[rows] @ G @ a[columns]
+        E[p, p] += np.vdot(part, G) - np.diagonal(part) @ np.diagonal(G)
     gradient = (pulled - E @ heard) / noise
     return float(value), np.swapaxes(gradient.reshape(Q, rank, D), 1, 2)

@@ -82,8 +82,7 @@ class MultiOutputGP(Predictor):
         parts = self._deal(seen, rng)  # the ensemble: sites of each member
         with threads_for(max(seen.n_sites, seen.n_tasks * max(map(len, parts)))):
             tasks = self._learn_latents(seen, rng)  # step 1
-            start = self._arrange(tasks, seen)  # w_d = δ_d
-            mixture, members = self._learn_weights(seen, parts, start)  # step 2
+            mixture, members = self._learn_weights(seen, parts, tasks)  # step 2
         return self._remember(seen, parts, mixture, members)
 
     def _enter(self, X: Any, y: Any) -> Observations:
@@ -174,8 +173,9 @@ class MultiOutputGP(Predictor):
         return parts[: self.n_members]
 
     def _learn_weights(
-        self, seen: Observations, parts: list[Int[Array, " _"]], start: Mixture
+        self, seen: Observations, parts: list[Int[Array, " _"]], tasks: list[Latent]
     ) -> tuple[Mixture, FittedWeights]:
+        start = self._arrange(tasks, seen)  # w_d = δ_d
         members = fit_weights(
             seen, parts, start, max_iter=self.max_iter, n_jobs=self.n_jobs, verbose=self.verbose
         )

@@ -11,7 +11,7 @@ from emgpr.estimators.base import Conditioning, Learner, MultiOutputGP
 from emgpr.execution import RandomState
 from emgpr.latents import Latent
 from emgpr.observations import Observations
-from emgpr.weights import FittedWeights, Mixture, evaluate_weights, with_own_parts
+from emgpr.weights import FittedWeights, Mixture, with_own_parts, without_transfer
 
 Array = np.ndarray
 
@@ -31,9 +31,13 @@ class IndependentGP(MultiOutputGP):
     refine = 0
 
     def _learn_weights(
-        self, seen: Observations, parts: list[Int[Array, " _"]], start: Mixture
+        self,
+        seen: Observations,
+        parts: list[Int[Array, " _"]],
+        tasks: list[Latent],
     ) -> tuple[Mixture, FittedWeights]:
-        return start, evaluate_weights(seen, start)
+        start = self._arrange(tasks, seen)
+        return start, without_transfer(start, sum(task.log_likelihood for task in tasks))
 
 
 class LMC(MultiOutputGP):

@@ -16,7 +16,7 @@ from emgpr.ensemble import mixture
 from emgpr.estimators.door import enter_inputs, enter_known, enter_outputs
 from emgpr.execution import chunks, each, threads_for
 from emgpr.observations import Observations
-from emgpr.prediction import Belief, condition, condition_on_neighbours
+from emgpr.prediction import Belief, condition, condition_on_neighbours, coupled
 from emgpr.weights import FittedWeights, Mixture
 
 Array = np.ndarray
@@ -99,12 +99,19 @@ class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         columns = {}
         for d, name in enumerate(self.output_names_):
             columns[name], columns[f"{name}_std"] = mean[:, d], std[:, d]
+        if len(columns) != 2 * self.n_outputs_:
+            raise ValueError(
+                f"Outputs {self.output_names_} and their '<output>_std' share a name; rename an "
+                "output, or use predict."
+            )
         index = X.index if isinstance(X, pd.DataFrame) else None
         return pd.DataFrame(columns, index=index)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean over the outputs of R², each over the readings that were made."""
         prediction = self.predict(X)
+        if isinstance(y, pd.DataFrame) and set(map(str, y.columns)) == set(self.output_names_):
+            y = y.set_axis(list(map(str, y.columns)), axis=1)[self.output_names_]
         truth, _, _ = enter_outputs(y, len(prediction))
         if truth.shape[1] != self.n_outputs_:
             raise ValueError(
@@ -116,11 +123,11 @@ class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         scores = []
         for d in range(truth.shape[1]):
             made = ~np.isnan(truth[:, d])
-            if not made.any():  # not measured in this fold: nothing to score
+            if made.sum() < 2:  # not measured in this fold, or once: there is no R²
                 continue
             own = None if weight is None else weight[made]
             scores.append(r2_score(truth[made, d], mean[made, d], sample_weight=own))
-        return float(np.mean(scores))
+        return float(np.mean(scores)) if scores else float("nan")
 
     def _remember(
         self,
@@ -144,8 +151,9 @@ class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _affordable(self) -> Literal["all", "batch"] | int:
         if self.conditioning != "auto":
             return self.conditioning
-        cost = len(self.weights_) * float(self._seen.n_readings) ** 3 / 3
-        if cost <= AFFORDABLE:
+        B = coregionalization(self.weights_)
+        sizes = [float(self._seen.seen[tasks].sum()) for tasks, _ in coupled(B)]
+        if len(B) * sum(n**3 / 3 for n in sizes) <= AFFORDABLE:
             return "all"
         warnings.warn(
             f'conditioning="auto": {len(self.weights_)} members × {self._seen.n_readings} readings '

@@ -49,11 +49,10 @@ def fit_weights(
     )
 
 
-def evaluate_weights(seen: Observations, mixture: Mixture) -> FittedWeights:
-    """The weights of a mixture as they are, with the likelihood they give the whole table."""
-    K = kernel_matrices(mixture.kernels, seen.x)
-    value = log_likelihood(seen, mixture.W, mixture.noise, K).value
-    return FittedWeights(mixture.W[None], value[None], np.array([True]), np.array([0]))
+def without_transfer(start: Mixture, log_likelihood: float) -> FittedWeights:
+    """The weights that step 2 starts from, δ, as they are."""
+    value = np.array([log_likelihood])
+    return FittedWeights(start.W[None], value, np.array([True]), np.array([0]))
 
 
 def kernel_matrices(

@@ -86,6 +86,9 @@ def refine_jointly(
             np.tile([-np.inf, np.inf], (fitted.W.size, 1)),
         ]
     )
+    # A start beyond its bounds (a borrowed regressor's alpha) is not paid for with likelihood.
+    fixed = bounds[:, 0] == bounds[:, 1]
+    bounds = np.column_stack([np.minimum(bounds[:, 0], x0), np.maximum(bounds[:, 1], x0)])
     end = minimize(loss, x0[None], bounds=bounds, max_iter=max_iter)
     thetas, noise, W = split(end.x[0])
     kernels = (k.clone_with_theta(theta) for k, theta in zip(start.kernels, thetas, strict=True))
@@ -98,7 +101,7 @@ def refine_jointly(
         f"latent {q}'s {s.names[i]}" for q, s in enumerate(searches) for i in range(sizes[q])
     ]
     bounded += [f"the noise of output {d}" for d in range(D)]
-    ended = [name for name, hit in zip(bounded, end.at_bound[0], strict=False) if hit]
+    ended = [name for name, hit in zip(bounded, end.at_bound[0] & ~fixed, strict=False) if hit]
     if ended:
         trouble = "; ".join(filter(None, [trouble, f"at a bound: {', '.join(ended)}"]))
     converged = np.full(len(parts), end.converged[0])
