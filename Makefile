@@ -11,7 +11,7 @@ demo: $(VENV)/.base  ## Jura end to end: the table and a figure of maps
 	$(BIN)/emgpr demo
 
 test: lint           ## linters, types, layers, and every test and docstring
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal  # a worker is a core
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
