@@ -38,7 +38,6 @@ def test_table_1_is_reproduced():
         assert entries[name]["sd"] is None or entries[name]["sd"] <= 1e-3, name
     gain = entries[ENSEMBLE]["minus_no_transfer"]
     assert gain["mean"] < -3 * gain["standard_error"]
-    assert entries[ENSEMBLE]["time"] < entries["EMGPR"]["time"]
 
 
 def test_errors_against_batch_size_are_reproduced():
