@@ -141,7 +141,7 @@ def test_an_output_of_nothing_but_noise_is_reported():
     X = np.linspace(0, 1, 60)[:, None]
     restless = (-1.0) ** np.arange(60)  # neighbours disagree: no smooth process explains it
     (latent,) = fit(X, restless[:, None], RBF())
-    assert "length_scale ended at its" in latent.trouble
+    assert "white noise explains its readings better" in latent.trouble
 
 
 def test_a_search_cut_short_is_reported(data):
@@ -153,8 +153,10 @@ def test_a_search_cut_short_is_reported(data):
 def test_of_the_searches_that_were_followed_the_best_is_kept(data, monkeypatch, cut_short):
     values = []
 
-    def minimize_badly_once(*given, max_iter, **bounds):
-        end = minimize(*given, max_iter=1 if len(values) == cut_short else max_iter, **bounds)
+    def minimize_badly_once(loss, x0, *, max_iter, **bounds):
+        if len(x0) > 1:  # the few steps from every start; here none are taken, so all stay apart
+            return minimize(loss, x0, max_iter=0, **bounds)
+        end = minimize(loss, x0, max_iter=1 if len(values) == cut_short else max_iter, **bounds)
         values.append(end.value[0])
         return end
 

@@ -8,13 +8,16 @@ from numpy.testing import assert_allclose
 from simulated import posterior, world
 from sklearn.gaussian_process.kernels import RBF, Matern
 
+from emgpr.observations import Observations
 from emgpr.prediction import condition_on_neighbours
 
 
 def nearest(made, site, n, scale=1.0):
-    """The world reduced to the n sites nearest to one."""
+    """The world reduced to the sites with the n readings of each output nearest to one."""
     distance = np.linalg.norm((made.X - site) / scale, axis=1)
-    rows = np.sort(np.argsort(distance)[:n])
+    apart = np.where(np.isnan(made.Y), np.inf, distance[:, None])
+    chosen = [np.argsort(column)[: min(n, np.isfinite(column).sum())] for column in apart.T]
+    rows = np.unique(np.concatenate(chosen))
     return replace(made, X=made.X[rows], Y=made.Y[rows])
 
 
@@ -59,3 +62,19 @@ def test_a_site_where_nothing_was_measured_takes_no_neighbours_place(rng):
     without = condition_on_neighbours(made.seen, *given)
     assert_allclose(with_empty.mean, without.mean, rtol=1e-9)
     assert_allclose(with_empty.cov, without.cov, rtol=1e-9)
+
+
+def test_an_output_measured_rarely_is_not_crowded_out_by_the_others(rng):
+    """Two unrelated outputs, one measured at every tenth site: each is predicted as if alone."""
+    made = world(rng, N=60, D=2, Q=2, k=1)
+    W = np.eye(2)[..., None]
+    made.Y[np.arange(60) % 10 > 0, 0] = np.nan
+    known = Observations.from_table(made.X, made.Y)
+    alone = Observations.from_table(made.X, made.Y[:, :1])
+    x_new = rng.uniform(size=(5, 2))
+    both = condition_on_neighbours(known, x_new, made.kernels, W[None], made.noise, 4)
+    one = condition_on_neighbours(
+        alone, x_new, made.kernels[:1], np.ones((1, 1, 1, 1)), made.noise[:1], 4
+    )
+    assert_allclose(both.mean[..., 0], one.mean[..., 0])
+    assert_allclose(both.cov[..., 0, 0], one.cov[..., 0, 0])

@@ -12,6 +12,7 @@ from emgpr import EMGPR, ICM, SLFM, IndependentGP
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore::emgpr.arrays.JitterWarning"),
+    pytest.mark.filterwarnings("ignore:Output .* has one value only"),
 ]
 RNG = np.random.default_rng(17)
 X, Y = smooth_table(RNG, N=12)
@@ -128,3 +129,11 @@ def test_batches_that_lack_an_output():
     rare[3:, 2] = np.nan
     mean, _ = predicted(EMGPR, X, rare, batch_size=4, partition="strided")
     assert np.all(np.abs(mean[:, 2] - np.nanmean(rare[:, 2])) < 5 * np.nanstd(rare[:, 2]))
+
+
+@pytest.mark.parametrize("readings", [[3.0], [3.0, 3.0, 3.0]])
+def test_an_output_of_one_value_is_named(readings):
+    once = np.full(len(Y), np.nan)
+    once[: len(readings)] = readings
+    with pytest.warns(UserWarning, match=rf"Output '1' has one value only \({len(readings)} r"):
+        EMGPR(max_iter=5, random_state=0).fit(X, np.column_stack([Y[:, 0], once]))

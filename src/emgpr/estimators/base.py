@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -93,6 +93,7 @@ class MultiOutputGP(Predictor):
         # A site where nothing was measured teaches nothing and is dealt to no member.
         self._rows = np.flatnonzero(~np.isnan(Y).all(axis=1))
         inputs, Y = inputs[self._rows], Y[self._rows]
+        self._doubt_single_values(Y)
         self.n_outputs_ = Y.shape[1]
         self._scale = OutputScale.learned(
             Y,
@@ -101,6 +102,17 @@ class MultiOutputGP(Predictor):
             names=self.output_names_,
         )
         return Observations.from_table(inputs, self._scale.forward(Y, self.output_names_))
+
+    def _doubt_single_values(self, Y: Float[Array, "N D"]) -> None:
+        for d in np.flatnonzero(np.nanmin(Y, axis=0) == np.nanmax(Y, axis=0)).tolist():
+            n = int((~np.isnan(Y[:, d])).sum())
+            warnings.warn(
+                f"Output {self.output_names_[d]!r} has one value only ({n} readings of "
+                f"{np.nanmax(Y[:, d]):g}), which says nothing of how it varies; its uncertainty "
+                "means nothing. Leave it out, or give readings that differ.",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def _n_latents(self, D: int) -> int:
         return D if self.n_latents is None else self.n_latents
@@ -122,7 +134,7 @@ class MultiOutputGP(Predictor):
         for kernel in kernels:
             for parameter in kernel.hyperparameters:
                 n = parameter.n_elements
-                if is_length_scale(parameter.name) and n not in (1, P):
+                if is_length_scale(kernel, parameter.name) and n not in (1, P):
                     raise ValueError(
                         f"kernel {kernel} has {n} length-scales and X has {P} columns; give one "
                         "length-scale for all columns, or one for each."
@@ -140,6 +152,11 @@ class MultiOutputGP(Predictor):
                 rng=rng,
                 n_jobs=self.n_jobs,
                 verbose=self.verbose,
+            )
+        elif len(kernels) > seen.n_tasks:
+            raise ValueError(
+                f"latent_learner gives a process for each of {seen.n_tasks} outputs, and kernel "
+                f"lists {len(kernels)}; give one kernel, or leave step 1 to 'exact'."
             )
         else:
             tasks = borrow_latents(
@@ -167,8 +184,9 @@ class MultiOutputGP(Predictor):
         D = seen.n_tasks
         size = self.batch_size
         if size == "auto":
-            # N₀·D readings must tell Q·D·k weights; a single output has nothing to mix.
-            size = None if D == 1 else max(D**2, 3 * self._n_latents(D) * self.rank)
+            # N₀·D readings must tell Q·D·k weights; a single output has nothing to mix, and
+            # noise that is learned beside each small batch's own weights would be explained away.
+            size = None if D == 1 or self.refine else max(D**2, 3 * self._n_latents(D) * self.rank)
         parts = split_sites(seen.n_sites, size, self.partition, rng)
         return parts[: self.n_members]
 
@@ -189,7 +207,7 @@ class MultiOutputGP(Predictor):
         if not self.refine:
             return start, members
         start, members, trouble = refine_jointly(
-            seen, parts, start, members, max_iter=self.max_iter
+            seen, parts, start, members, max_iter=self.max_iter, names=self.output_names_
         )
         if trouble:
             self.converged_ = False

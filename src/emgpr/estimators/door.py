@@ -30,14 +30,21 @@ def enter_inputs(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Float[Ar
     return array
 
 
-def enter_outputs(Y: Any, n_sites: int) -> tuple[Float[Array, "N D"], list[str], bool]:
+def enter_outputs(
+    Y: Any, n_sites: int, what: str = "y"
+) -> tuple[Float[Array, "N D"], list[str], bool]:
     """The outputs as a table with NaN where not measured, their names, and whether Y was 1-D."""
     if Y is None:
         raise ValueError(
             "requires y to be passed, but the target y is None. Give one row a site, "
             "one column an output, NaN where an output was not measured."
         )
-    _refuse_text(Y, "Y", "Outputs must be numbers; write NaN where one was not measured.")
+    Y = _without_na(Y)
+    _refuse_text(
+        Y,
+        "Y" if what == "y" else what,
+        "Outputs must be numbers; write NaN where one was not measured.",
+    )
     if isinstance(Y, pd.DataFrame) and not len(Y.columns):
         raise ValueError("Y has no columns; give at least one output.")
     array = check_array(
@@ -54,7 +61,7 @@ def enter_outputs(Y: Any, n_sites: int) -> tuple[Float[Array, "N D"], list[str],
     if table.shape[1] == 0:
         raise ValueError("Y has no columns; give at least one output.")
     names = _names(Y, table.shape[1])
-    _refuse_infinite(table, "y", names, "output", nan_too=False)
+    _refuse_infinite(table, what, names, "output", nan_too=False)
     return table, names, flat
 
 
@@ -88,7 +95,8 @@ def enter_known(
             f"observed has shape {np.shape(observed)}; expected ({n_sites}, {len(names)}): a "
             f"column for each of {list(names)}, NaN where unknown. A DataFrame may hold only some."
         )
-    return enter_outputs(observed, n_sites)[0]
+    named = pd.DataFrame(np.asarray(observed), columns=list(names))
+    return enter_outputs(named, n_sites, "observed")[0]
 
 
 def _names(table: Any, n: int) -> list[str]:
@@ -100,8 +108,29 @@ def _names(table: Any, n: int) -> list[str]:
     )
 
 
+def _without_na(table: Any) -> Any:
+    """pandas' own mark of a missing value, in columns of objects, as NaN."""
+    if not isinstance(table, pd.DataFrame):
+        return table
+    objects = [i for i, dtype in enumerate(table.dtypes) if pd.api.types.is_object_dtype(dtype)]
+    clean = table.copy(deep=False)
+    for i in objects:
+        column = clean.iloc[:, i]
+        clean.isetitem(i, column.where(column.notna(), np.nan).to_numpy())
+    return clean
+
+
 def _refuse_text(table: Any, what: str, remedy: str) -> None:
     """Name the column of a frame that does not hold numbers."""
+    if isinstance(table, np.ndarray) and table.dtype.kind in "OUS" and table.ndim in (1, 2):
+        words = [isinstance(value, str) and not _is_number(value) for value in table.flat]
+        if any(words):
+            row, column = first_bad(np.reshape(words, (len(table), -1)))
+            word = table.reshape(len(table), -1)[row, column]
+            raise ValueError(
+                f"{what} holds text: could not convert {word!r} (row {row}, column {column}) "
+                f"to float. {remedy}"
+            )
     if isinstance(table, pd.Series):
         table = table.to_frame()
     if not isinstance(table, pd.DataFrame):
@@ -109,19 +138,27 @@ def _refuse_text(table: Any, what: str, remedy: str) -> None:
     twice = table.columns[table.columns.duplicated()].unique().tolist()
     if twice:
         raise ValueError(f"{what} has several columns named {twice}; give each its own name.")
-    for column in table.columns:
-        values = table[column]
+    for name in table.columns:
+        values = table[name]
         if pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
             continue
         numbers = pd.to_numeric(values.astype(object), errors="coerce")
         bad = np.flatnonzero(numbers.isna() & values.notna())
         if len(bad) or not pd.api.types.is_object_dtype(values):
             example = values.iloc[bad[0]] if len(bad) else values.iloc[0] if len(values) else ""
-            row = int(bad[0]) if len(bad) else 0
+            at = int(bad[0]) if len(bad) else 0
             raise ValueError(
-                f"Column {column!r} of {what} holds {values.dtype} values, not numbers: "
-                f"could not convert {example!r} (row {row}) to float. {remedy}"
+                f"Column {name!r} of {what} holds {values.dtype} values, not numbers: "
+                f"could not convert {example!r} (row {at}) to float. {remedy}"
             )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _refuse_infinite(

@@ -22,15 +22,16 @@ class EMGPR(MultiOutputGP):
     kernel : kernel, list of kernels, or None
         Any scikit-learn kernel, used for every latent process, or a list with one
         each. None is `RBF()`. Length-scales start from the data, and their bounds too
-        unless you set them; the noise needs no WhiteKernel, but one sets its start
-        and bounds.
+        unless you set them; a length-scale other than 1 is one more start. The noise needs
+        no WhiteKernel, but one added to the kernel sets its start and bounds.
     n_latents : int or None
         Number of latent processes Q; None is one for each output.
     rank : int
         Rank k of each coregionalisation matrix B_q = W_q W_qᵀ.
     batch_size : int, "auto" or None
         Sites in a mini-batch. "auto" is D² as in the paper, but at least three sites
-        for every weight vector; None learns one set of weights from all sites.
+        for every weight vector, and all of them with `refine="joint"` or a single output;
+        None learns one set of weights from all sites.
     n_members : int or None
         At most so many members are trained; None trains one for every mini-batch.
     partition : {"random", "strided"}
@@ -41,10 +42,12 @@ class EMGPR(MultiOutputGP):
         neighbours with a warning.
     refine : {0, "joint"}
         0 stops after the two steps, as the paper does; "joint" continues to the joint
-        maximum likelihood of kernels, noise and weights.
+        maximum likelihood of kernels, noise and weights (with mini-batches: kernels and noise
+        that all share, weights of each; batches should then be large).
     latent_learner : "exact", GaussianProcessRegressor or list of those
         Who does step 1: exact maximum likelihood, or scikit-learn's regressor, fitted
-        (what it learned is used) or not (fitted to every output).
+        (what it learned is used; with a transform it must have learned from transformed
+        outputs) or not (fitted to every output). Its kernel, if it has one, is used.
     transform : {None, "log"}
         "log" for positive, skewed outputs. Predictions come back on your scale.
     normalize_y : bool

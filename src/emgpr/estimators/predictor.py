@@ -56,7 +56,7 @@ class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         observed : (M, D) array or DataFrame, optional
             Outputs already measured at these sites, NaN where unknown; a frame may hold
             only some of the outputs. They inform the prediction of the others, there and
-            around.
+            around; what is returned for them is what another reading there would give.
         include_noise : bool
             Whether the uncertainty is that of a reading (True: intervals cover new
             measurements) or of the signal beneath it.
@@ -74,7 +74,7 @@ class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "holds the squares of the standard deviations."
             )
         x = enter_inputs(self, X, fitting=False)
-        mean, cov = mixture(*self._believe(x, observed))
+        mean, cov = mixture(*self._believe(x, observed, with_cov=return_std or return_cov))
         if include_noise:
             np.einsum("mdd->md", cov)[...] += self.noise_
         mean, cov = self._scale.back(mean, cov)
@@ -165,7 +165,7 @@ class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return NEIGHBOURS
 
     def _believe(
-        self, x: Float[Array, "M P"], observed: Any
+        self, x: Float[Array, "M P"], observed: Any, with_cov: bool
     ) -> tuple[Float[Array, "L M D"], Float[Array, "L M D D"]]:
         """Every member's belief about the signals at x."""
         extra = None
@@ -180,7 +180,7 @@ class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             known = own if extra is None else own.extended(extra)
             W = self.weights_[list(members)]
             if isinstance(self.conditioning_, str):
-                return condition(known, x, self.kernels_, W, self.noise_)
+                return condition(known, x, self.kernels_, W, self.noise_, with_cov=with_cov)
             n = self.conditioning_
             return condition_on_neighbours(known, x, self.kernels_, W, self.noise_, n)
 

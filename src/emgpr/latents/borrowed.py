@@ -51,6 +51,11 @@ def _borrow(problem: tuple[int, Observations, GaussianProcessRegressor, Kernel, 
         learner = clone(learner).set_params(kernel=own)
         learner.fit(table.x, table.y[0])
         d, scale = 0, 1.0
+    elif learner.n_features_in_ != table.x.shape[1]:
+        raise ValueError(
+            f"latent_learner was fitted to {learner.n_features_in_} input columns and X has "
+            f"{table.x.shape[1]}."
+        )
     if np.ndim(learner.alpha) > 0:
         raise ValueError(
             "latent_learner has a noise variance for every row (alpha is an array); "

@@ -1,4 +1,4 @@
-"""Step 1 by maximum likelihood (eq. 5), all tasks and starts in lockstep."""
+"""Step 1 by maximum likelihood (eq. 5): each task from several starts, the best kept."""
 
 from collections.abc import Sequence
 
@@ -16,8 +16,10 @@ from emgpr.optimize import Minima, Objective, minimize
 
 Array = np.ndarray
 
-RUNS = 2  # starts that are followed to the end, the best of those tried
-ENOUGH = 250  # sites on which starts are compared
+ENOUGH = 250  # sites on which starts are compared,
+FEW = 6  # after so many iterations
+RUNS = 2  # of them are followed to the end,
+SAME = 0.3  # unless they have met, to this logarithm
 
 
 def fit_latents(
@@ -57,7 +59,7 @@ def fit_latents(
 
 def _fit_task(problem: tuple[Observations, Kernel, Search, int]) -> Latent:
     table, kernel, search, max_iter = problem
-    best = search.starts[_promising(_loss(_thinned(table), kernel), search)]
+    best = _promising(table, kernel, search)
     loss = _loss(table, kernel)
     ends = [minimize(loss, start[None], bounds=search.bounds, max_iter=max_iter) for start in best]
     end = min(ends, key=lambda minima: float(minima.value[0]))
@@ -67,7 +69,7 @@ def _fit_task(problem: tuple[Observations, Kernel, Search, int]) -> Latent:
         -float(end.value[0]),
         search.noise_bounds,
         int(end.n_iter[0]),
-        _trouble(end, search, max_iter),
+        _trouble(end, search, max_iter) or _idle(table, kernel, -float(end.value[0])),
     )
 
 
@@ -77,10 +79,23 @@ def _thinned(table: Observations) -> Observations:
     return table.at(np.sort(order[:ENOUGH]))
 
 
-def _promising(loss: Objective, search: Search) -> Int[Array, " _"]:
-    """The starts of least loss, in order."""
-    values = [loss(start[None], np.zeros(1, int))[0][0] for start in search.starts]
-    return np.argsort(values, kind="stable")[:RUNS]
+def _promising(table: Observations, kernel: Kernel, search: Search) -> Float[Array, "_ p"]:
+    """From every length-scale, with its best noise, a few steps on some of the sites; the best.
+
+    A likelihood often has two peaks, a short range with little noise and a long one with
+    much, and the value at a start says little about the peak it leads to.
+    """
+    loss = _loss(_thinned(table), kernel)
+    values = loss(search.starts, np.arange(len(search.starts)))[0]
+    groups = values.reshape(search.n_kernels, -1)
+    first = np.arange(len(groups)) * groups.shape[1] + groups.argmin(axis=1)
+    ends = minimize(loss, search.starts[first], bounds=search.bounds, max_iter=FEW)
+    order = np.argsort(ends.value, kind="stable")
+    apart: list[Array] = []
+    for x in ends.x[order]:
+        if all(np.abs(x - other).max() > SAME for other in apart):
+            apart.append(x)
+    return np.array(apart[:RUNS])
 
 
 def _loss(table: Observations, kernel: Kernel) -> Objective:
@@ -103,6 +118,18 @@ def _loss(table: Observations, kernel: Kernel) -> Objective:
         return -fit.value, -gradient
 
     return loss
+
+
+def _idle(table: Observations, kernel: Kernel, log_likelihood: float) -> str:
+    """Whether white noise explains the readings better than the kernel that was learned."""
+    n, power = table.n_readings, float((table.y**2).sum())
+    if (
+        kernel.n_dims
+        and power > 0
+        and log_likelihood < -0.5 * n * (np.log(2 * np.pi * power / n) + 1)
+    ):
+        return "no process was found in it: white noise explains its readings better"
+    return ""
 
 
 _MEANING = {

@@ -18,7 +18,7 @@ from emgpr.latents.latent import NOISE_BOUNDS
 Array = np.ndarray
 
 SKLEARN_DEFAULT = (1e-5, 1e5)
-NOISE_STARTS = (0.02, 0.1, 0.5)
+NOISE_STARTS = (0.03, 0.15, 0.6)
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class Search:
     starts: Float[Array, "S p"]
     bounds: Float[Array, "p 2"]
     names: tuple[str, ...]
+    n_kernels: int = 1  # the starts are so many sets of kernel parameters, each at every noise
 
     @property
     def noise_bounds(self) -> tuple[float, float]:
@@ -44,7 +45,7 @@ def search_space(
     rng: np.random.Generator,
 ) -> Search:
     """Every combination of `n_starts` sets of length-scales with three noise levels."""
-    n_scales = sum(is_length_scale(p.name) for p in kernel.hyperparameters if not p.fixed)
+    n_scales = sum(is_length_scale(kernel, p.name) for p in kernel.hyperparameters if not p.fixed)
     near, far = _distances(X)
     spread = np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 1.0)
     near_each, far_each = _distances(X / spread)
@@ -57,7 +58,7 @@ def search_space(
             continue
         n = parameter.n_elements
         own_bounds = np.log(np.broadcast_to(parameter.bounds, (n, 2)))
-        if is_length_scale(parameter.name):
+        if is_length_scale(kernel, parameter.name):
             # One length-scale has the units of a distance; one a column, those of its column.
             unit = np.ones(1) if n == 1 else spread
             low, high = (near, far) if n == 1 else (near_each, far_each)
@@ -67,10 +68,15 @@ def search_space(
             # of one kernel start in different strata, or they would move as one.
             stratum = (np.arange(n_starts) + scale_index * max(1, n_starts // n_scales)) % n_starts
             u = (stratum + rng.uniform(size=n_starts)) / n_starts
-            column = np.log(low) + u[:, None] * np.log(0.5 * high / low) + np.log(unit)
+            # From shorter than the spacing: a smooth kernel is near zero beyond two length-scales.
+            short, long = np.log(0.4 * low), np.log(0.5 * high)
+            column = short + u[:, None] * (long - short) + np.log(unit)
+            own = theta[at : at + n]
+            if np.any(own != 0):  # not scikit-learn's default of 1: the user has an idea
+                column = np.vstack([column, own])
             scale_index += 1
         else:
-            column = np.broadcast_to(theta[at : at + n], (n_starts, n))
+            column = theta[None, at : at + n]
         columns.append(np.clip(column, own_bounds[:, 0], own_bounds[:, 1]))
         bounds.append(own_bounds)
         names += [parameter.name if n == 1 else f"{parameter.name}[{i}]" for i in range(n)]
@@ -85,9 +91,10 @@ def search_space(
             noise_bounds = (white.noise_level, white.noise_level)
         elif not np.allclose(white.noise_level_bounds, SKLEARN_DEFAULT):
             noise_bounds = tuple(np.ravel(white.noise_level_bounds).tolist())
-    kernels = np.concatenate(columns, 1) if columns else np.empty((n_starts, 0))
-    if not n_scales:
-        kernels = kernels[:1]
+    # A parameter with fewer starts than another keeps its last for the rest.
+    n_kernels = max((len(column) for column in columns), default=1)
+    columns = [column[np.minimum(np.arange(n_kernels), len(column) - 1)] for column in columns]
+    kernels = np.concatenate(columns, 1) if columns else np.empty((1, 0))
     starts = np.concatenate(
         [
             np.repeat(kernels, len(noises), axis=0),
@@ -99,12 +106,20 @@ def search_space(
         starts,
         np.concatenate([*bounds, np.log([noise_bounds])]),
         (*names, "noise"),
+        len(kernels),
     )
 
 
-def is_length_scale(name: str) -> bool:
-    """Whether a hyper-parameter of this name, however deep in the kernel, is a distance."""
-    return name.rsplit("__", 1)[-1] == "length_scale"
+def is_length_scale(kernel: Kernel, name: str) -> bool:
+    """Whether this hyper-parameter, however deep in the kernel, is a distance between sites.
+
+    The length-scale of a periodic kernel is not: it is relative to the period.
+    """
+    *path, attribute = name.split("__")
+    owner = kernel
+    for step in path:
+        owner = getattr(owner, step)
+    return attribute == "length_scale" and not hasattr(owner, "periodicity")
 
 
 def _distances(X: Float[Array, "N P"]) -> tuple[float, float]:

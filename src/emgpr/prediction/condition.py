@@ -33,11 +33,14 @@ def condition(
     kernels: Sequence[Kernel],
     W: Float[Array, "L Q D k"],
     noise: Float[Array, " D"],
+    *,
+    with_cov: bool = True,
 ) -> Belief:
     """The signals at x given all that is known, for every member's weights.
 
     Outputs that no latent joins are conditioned apart, which is exact and far
-    smaller: the no-transfer model is D ordinary regressions.
+    smaller: the no-transfer model is D ordinary regressions. Without `with_cov`
+    only means are worked out, and covariances are zero.
     """
     L, _, D, _ = W.shape
     B = coregionalization(W)
@@ -50,7 +53,7 @@ def condition(
         own = [kernels[q] for q in latents]
         B_block = B[:, latents][:, :, tasks][..., tasks]
         mean[..., tasks], cov[:, :, tasks[:, None], tasks] = _condition(
-            block, x, own, B_block, noise[tasks]
+            block, x, own, B_block, noise[tasks], with_cov
         )
     return Belief(mean, cov)
 
@@ -71,17 +74,18 @@ def _condition(
     kernels: Sequence[Kernel],
     B: Float[Array, "L Q D D"],
     noise: Float[Array, " D"],
+    with_cov: bool,
 ) -> tuple[Float[Array, "L M D"], Float[Array, "L M D D"]]:
     L, _, D, _ = B.shape
     M, N = len(x), known.n_sites
     mean = np.zeros((L, M, D))
     cov = np.zeros((L, M, D, D))
-    if kernels:
+    if kernels and with_cov:
         cov += prior(B, np.stack([kernel.diag(x) for kernel in kernels]))
     if not N or not kernels:
         return mean, cov
     K = np.stack([matrix(kernel, known.x) for kernel in kernels])
-    step = max(1, int(CHUNK_BYTES // (8 * D * D * N)))
+    step = max(1, int(CHUNK_BYTES // (8 * N * (D * D + len(kernels) + x.shape[1]))))
     seen = known.seen.reshape(-1, 1)
     for member in range(L):
         L_factor = factor(readings(known, B[member], noise, K)).checked(
@@ -93,6 +97,7 @@ def _condition(
             Kx = np.stack([matrix(kernel, known.x, x[at]) for kernel in kernels])
             cross = between_tasks(B[member], Kx).reshape(D * N, -1) * seen
             mean[member, at] = (cross.T @ gamma).reshape(D, -1).T
-            half = L_factor.half_solve(cross).reshape(D * N, D, -1)
-            cov[member, at] -= np.einsum("ndm,nem->mde", half, half, optimize=True)
+            if with_cov:
+                half = L_factor.half_solve(cross).reshape(D * N, D, -1)
+                cov[member, at] -= np.einsum("ndm,nem->mde", half, half, optimize=True)
     return mean, cov

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.spatial import KDTree
 from sklearn.gaussian_process.kernels import Kernel
 
@@ -12,7 +12,7 @@ from emgpr.covariance import between_tasks, prior
 from emgpr.covariance.dense import coregionalization, readings
 from emgpr.kernels import matrix
 from emgpr.observations import Observations
-from emgpr.prediction.condition import CHUNK_BYTES, Belief
+from emgpr.prediction.condition import CHUNK_BYTES, Belief, coupled
 
 Array = np.ndarray
 
@@ -25,35 +25,79 @@ def condition_on_neighbours(
     noise: Float[Array, " D"],
     n_neighbours: int,
 ) -> Belief:
-    """The signals at x, each site given the `n_neighbours` known sites nearest to it."""
-    L, Q, D, _ = W.shape
-    known = known.at(np.flatnonzero(known.seen.any(axis=0)))
+    """The signals at x, given the `n_neighbours` nearest readings of each output.
+
+    Outputs that no latent joins are conditioned apart.
+    """
+    L, _, D, _ = W.shape
     B = coregionalization(W)
-    n = min(n_neighbours, known.n_sites)
     scale = _column_scales(kernels, x.shape[1])
-    tree = KDTree(known.x / scale)
-    cov = prior(B, np.stack([kernel.diag(x) for kernel in kernels]))
     mean = np.zeros((L, len(x), D))
-    step = max(1, int(CHUNK_BYTES // (8 * n * n * (3 * D * D + Q))))
+    cov = np.zeros((L, len(x), D, D))
+    for tasks, latents in coupled(B):
+        own = [kernels[q] for q in latents]
+        block = Observations(known.x, known.y[tasks], known.seen[tasks])
+        near = _Neighbours(block, scale, n_neighbours)
+        mean[..., tasks], cov[:, :, tasks[:, None], tasks] = _condition(
+            block, near, x, own, B[:, latents][:, :, tasks][..., tasks], noise[tasks]
+        )
+    return Belief(mean, cov)
+
+
+class _Neighbours:
+    """Finds the nearest sites of each output; those of several outputs are joined."""
+
+    def __init__(self, known: Observations, scale: Float[Array, " P"], n: int) -> None:
+        self.scale = scale
+        patterns = np.unique(known.seen, axis=0)
+        sites = [np.flatnonzero(pattern) for pattern in patterns if pattern.any()]
+        self.trees = [(at, KDTree(known.x[at] / scale), min(n, len(at))) for at in sites]
+        self.width = sum(n for _, _, n in self.trees)
+
+    def of(self, x: Float[Array, "m P"]) -> Int[Array, "m n"]:
+        """Sites near each row of x, once each; −1 fills the row."""
+        found = [at[tree.query(x / self.scale, k=range(1, n + 1))[1]] for at, tree, n in self.trees]
+        sites = np.sort(np.concatenate(found, axis=1), axis=1)
+        sites[:, 1:][sites[:, 1:] == sites[:, :-1]] = -1
+        sites = -np.sort(-sites, axis=1)
+        return sites[:, : max(1, int((sites >= 0).sum(axis=1).max()))]
+
+
+def _condition(
+    known: Observations,
+    near: _Neighbours,
+    x: Float[Array, "M P"],
+    kernels: Sequence[Kernel],
+    B: Float[Array, "L Q D D"],
+    noise: Float[Array, " D"],
+) -> tuple[Float[Array, "L M D"], Float[Array, "L M D D"]]:
+    L, Q, D, _ = B.shape
+    mean = np.zeros((L, len(x), D))
+    if not kernels:
+        return mean, np.zeros((L, len(x), D, D))
+    cov = prior(B, np.stack([kernel.diag(x) for kernel in kernels]))
+    if not near.trees:
+        return mean, cov
+    P = x.shape[1]
+    step = max(1, int(CHUNK_BYTES // (8 * near.width**2 * (3 * D * D + Q + P))))
     for start in range(0, len(x), step):
         at = slice(start, start + step)
-        _, nearest = tree.query(x[at] / scale, k=range(1, n + 1))
-        tables = known.at(nearest)
+        tables = known.at(near.of(x[at]))
         K = np.stack([matrix(kernel, tables.x) for kernel in kernels], axis=1)
         Kx = np.stack([matrix(kernel, tables.x, x[at, None]) for kernel in kernels], axis=1)
-        seen = tables.seen.reshape(len(nearest), D * n, 1)
+        seen = tables.seen.reshape(len(tables.x), -1, 1)
         y = tables.stacked[..., None]
         for member in range(L):
             L_factor = factor(readings(tables, B[member], noise, K)).checked(
-                f"covariance of {n} neighbouring sites"
+                f"covariance of {tables.n_sites} neighbouring sites"
             )
-            cross = between_tasks(B[member], Kx).reshape(-1, D * n, D) * seen
+            cross = between_tasks(B[member], Kx).reshape(*seen.shape[:2], D) * seen
             half = L_factor.half_solve(np.concatenate([cross, y], axis=-1))
             half, target = half[..., :D], half[..., D:]
             turned = np.swapaxes(half, -1, -2)
             mean[member, at] = (turned @ target)[..., 0]
             cov[member, at] -= turned @ half
-    return Belief(mean, cov)
+    return mean, cov
 
 
 def _column_scales(kernels: Sequence[Kernel], P: int) -> Float[Array, " P"]:

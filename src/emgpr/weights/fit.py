@@ -90,5 +90,6 @@ def _fit(problem: tuple[Observations, Mixture, int]) -> FittedWeights:
 
     loss = in_span if all(span is not None for span in spans) else dense
     x0 = np.tile(start.W.ravel(), (L, 1))
-    end = minimize(loss, x0, max_iter=max_iter)
+    # A ten-millionth of a log-likelihood is far below what its batch can tell of the weights.
+    end = minimize(loss, x0, max_iter=max_iter, ftol=1e-7)
     return FittedWeights(end.x.reshape(L, *shape), -end.value, end.converged, end.n_iter)

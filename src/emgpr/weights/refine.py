@@ -30,6 +30,7 @@ def refine_jointly(
     fitted: FittedWeights,
     *,
     max_iter: int,
+    names: Sequence[str] | None = None,
 ) -> tuple[Mixture, FittedWeights, str]:
     """Everything at once; the result, and what went wrong on the way (empty if nothing)."""
     W_shape = fitted.W.shape
@@ -100,7 +101,7 @@ def refine_jointly(
     bounded = [
         f"latent {q}'s {s.names[i]}" for q, s in enumerate(searches) for i in range(sizes[q])
     ]
-    bounded += [f"the noise of output {d}" for d in range(D)]
+    bounded += [f"the noise of output {name!r}" for name in names or range(D)]
     ended = [name for name, hit in zip(bounded, end.at_bound[0] & ~fixed, strict=False) if hit]
     if ended:
         trouble = "; ".join(filter(None, [trouble, f"at a bound: {', '.join(ended)}"]))

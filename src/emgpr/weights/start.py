@@ -126,7 +126,7 @@ def _stretched(kernel: Kernel, factor: float) -> Kernel:
     theta, at = kernel.theta.copy(), 0
     for parameter in kernel.hyperparameters:
         if not parameter.fixed:
-            if is_length_scale(parameter.name):
+            if is_length_scale(kernel, parameter.name):
                 theta[at : at + parameter.n_elements] += np.log(factor)
             at += parameter.n_elements
     return kernel.clone_with_theta(theta)
