@@ -140,6 +140,16 @@ def test_when_it_is_dear_neighbours_are_and_the_user_is_told(monkeypatch):
     assert not np.allclose(near, everything, atol=1e-3)
 
 
+def test_readings_known_at_the_new_places_are_counted_too(monkeypatch):
+    made = world(np.random.default_rng(2), N=40, D=2, Q=2, k=1)
+    monkeypatch.setattr(predictor, "AFFORDABLE", 2 * 40**3 / 3 + 1)
+    model = known_model(made)
+    model.predict(X_NEW)
+    observed = np.zeros((len(X_NEW), 2))
+    with pytest.warns(UserWarning, match=f"{80 + observed.size} readings are too many"):
+        model.predict(X_NEW, observed=observed)
+
+
 def test_what_the_user_chose_is_not_questioned(monkeypatch):
     monkeypatch.setattr(predictor, "AFFORDABLE", 1.0)
     made = world(np.random.default_rng(2), k=1)

@@ -37,8 +37,8 @@ class EMGPR(MultiOutputGP):
     partition : {"random", "strided"}
         How sites are dealt to the mini-batches; "strided" is the paper's.
     conditioning : {"auto", "all", "batch"} or int
-        What a member predicts from: all readings, those of its own batch, or those of
-        this many neighbouring sites. "auto" takes all while that is affordable, then 16
+        What a member predicts from: all readings, those of its own batch, or this many of
+        each output, the nearest. "auto" takes all while that is affordable, then 16
         neighbours with a warning.
     refine : {0, "joint"}
         0 stops after the two steps, as the paper does; "joint" continues to the joint

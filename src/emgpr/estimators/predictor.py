@@ -145,20 +145,21 @@ class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.coregionalization_ = coregionalization(members.W).mean(axis=0)
         self.log_marginal_likelihood_value_ = float(members.log_likelihood.sum())
         self.n_iter_ = max(self.n_iter_, int(members.n_iter.max()), 1)
-        self.conditioning_ = self._affordable()
+        self.conditioning_ = self._affordable(seen)
         return self
 
-    def _affordable(self) -> Literal["all", "batch"] | int:
+    def _affordable(self, known: Observations) -> Literal["all", "batch"] | int:
+        """What to condition on, where this is known: as the user said, or what is cheap enough."""
         if self.conditioning != "auto":
             return self.conditioning
         B = coregionalization(self.weights_)
-        sizes = [float(self._seen.seen[tasks].sum()) for tasks, _ in coupled(B)]
+        sizes = [float(known.seen[tasks].sum()) for tasks, _ in coupled(B)]
         if len(B) * sum(n**3 / 3 for n in sizes) <= AFFORDABLE:
             return "all"
         warnings.warn(
-            f'conditioning="auto": {len(self.weights_)} members × {self._seen.n_readings} readings '
-            f"are too many to condition on at once; predictions use the {NEIGHBOURS} nearest sites "
-            f'of each place. Set conditioning={NEIGHBOURS} to accept this, or "all".',
+            f'conditioning="auto": {len(B)} members × {known.n_readings} readings are too many to '
+            f"condition on at once; predictions use the {NEIGHBOURS} nearest readings of each "
+            f'output. Set conditioning={NEIGHBOURS} to accept this, or "all".',
             UserWarning,
             stacklevel=4,
         )
@@ -172,23 +173,26 @@ class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if observed is not None:
             known = enter_known(observed, len(x), self.output_names_, self._flat)
             extra = Observations.from_table(x, self._scale.forward(known, self.output_names_))
+        everything = self._seen if extra is None else self._seen.extended(extra)
+        how = self.conditioning_
+        if extra is not None and how == "all":  # what is known there may make it dear
+            how = self._affordable(everything)
 
         def believe(members: Sequence[int]) -> Belief:
-            own = self._seen
-            if self.conditioning_ == "batch":
-                own = own.at(self._parts[members[0]])
-            known = own if extra is None else own.extended(extra)
+            known = everything
+            if how == "batch":
+                known = self._seen.at(self._parts[members[0]])
+                known = known if extra is None else known.extended(extra)
             W = self.weights_[list(members)]
-            if isinstance(self.conditioning_, str):
+            if isinstance(how, str):
                 return condition(known, x, self.kernels_, W, self.noise_, with_cov=with_cov)
-            n = self.conditioning_
-            return condition_on_neighbours(known, x, self.kernels_, W, self.noise_, n)
+            return condition_on_neighbours(known, x, self.kernels_, W, self.noise_, how)
 
         L = len(self.weights_)
-        apart = self.conditioning_ == "batch" or self.verbose > 0
+        apart = how == "batch" or self.verbose > 0
         runs = [range(i, i + 1) for i in range(L)] if apart else chunks(L, 1.0, self.n_jobs)
         label = "Predicting: members"
-        with threads_for(self._seen.n_readings):
+        with threads_for(everything.n_readings if isinstance(how, str) else 0):
             beliefs = each(believe, runs, n_jobs=self.n_jobs, label=label, verbose=self.verbose)
         return (
             np.concatenate([belief.mean for belief in beliefs]),
