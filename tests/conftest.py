@@ -1,5 +1,8 @@
 """Every array's shape is checked at run time in the tests: a transposed argument is an error."""
 
+import os
+from pathlib import Path
+
 import matplotlib
 import numpy as np
 import pytest
@@ -12,6 +15,18 @@ CHECKED = (
     "ensemble prediction transforms"
 )
 install_import_hook([f"emgpr.{name}" for name in CHECKED.split()], "beartype.beartype")
+
+
+ATMS = Path(os.environ.get("EMGPR_ATMS", Path(__file__).parents[2] / "shared" / "data" / "atms"))
+
+
+@pytest.fixture(scope="session")
+def granule() -> list[Path]:
+    """Temperatures, geolocation and an independent decode of a real ATMS granule."""
+    files = [*ATMS.glob("TATMS_*.h5"), *ATMS.glob("GATMO_*.h5"), *ATMS.glob("decoded.csv")]
+    if len(files) != 3:
+        pytest.skip(f"no real ATMS granule in {ATMS}; set EMGPR_ATMS to its folder")
+    return files
 
 
 @pytest.fixture

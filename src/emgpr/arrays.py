@@ -6,6 +6,7 @@ what was added is kept, `checked` warns of it, and raises when 1e-6 was not enou
 """
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -124,7 +125,7 @@ def _triangular(
     return solve_triangular(lower, b, lower=True, trans=int(trans), check_finite=False)
 
 
-def _each(function, *stacks: Float[Array, "..."]) -> Float[Array, "..."]:  # type: ignore[no-untyped-def]
+def _each(function: Callable[..., Array], *stacks: Float[Array, "..."]) -> Float[Array, "..."]:
     """The function of each matrix of the stacks."""
     batch = stacks[0].shape[:-2]
     if not batch:

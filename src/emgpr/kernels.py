@@ -76,7 +76,7 @@ def evaluate(
 
     def pullback(G: Float[Array, "*b N M"]) -> Float[Array, "*b p"]:
         if z is not None:
-            raise NotImplementedError("Gradients are of a kernel of x with itself.")
+            raise ValueError("A pullback is of a kernel of x with itself; leave z out.")
         gradient = np.empty((*batch, theta.shape[-1]))
         for index, setting in settings.items():
             _, dK = setting(x[index], eval_gradient=True)

@@ -1,8 +1,5 @@
 """The ATMS reader: against an independent decode of a real granule, and on small made-up ones."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,28 +9,18 @@ from emgpr.datasets import read_atms
 
 h5py = pytest.importorskip("h5py")
 
-BESIDE_THE_CHECKOUT = Path(__file__).parents[3] / "shared" / "data" / "atms"
-REAL = Path(os.environ.get("EMGPR_ATMS", BESIDE_THE_CHECKOUT))
 CHANNELS = [f"ch{number:02d}" for number in range(1, 23)]
 
 
-@pytest.fixture(scope="module")
-def real():
-    files = [*REAL.glob("TATMS_*.h5"), *REAL.glob("GATMO_*.h5"), *REAL.glob("decoded.csv")]
-    if len(files) != 3:
-        pytest.skip(f"no real ATMS granule in {REAL}; set EMGPR_ATMS to its folder")
-    return files
-
-
-def test_real_granule_equals_an_independent_decode(real):
-    swath, decoded = read_atms(real[0], real[1]), pd.read_csv(real[2])
+def test_real_granule_equals_an_independent_decode(granule):
+    swath, decoded = read_atms(granule[0], granule[1]), pd.read_csv(granule[2])
     assert list(swath) == list(decoded)
     assert_array_equal(swath[["scan", "fov"]], decoded[["scan", "fov"]])
     assert_allclose(swath, decoded, rtol=0, atol=5.01e-6)  # printed to five decimals
 
 
-def test_real_granule_says_what_it_is(real):
-    swath = read_atms(*real[:2])
+def test_real_granule_says_what_it_is(granule):
+    swath = read_atms(*granule[:2])
     assert swath.shape == (12 * 96, 27)
     assert not swath.isna().any(axis=None)
     assert swath.attrs["platform"] == "NPP"
