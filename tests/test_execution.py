@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from emgpr.execution import SMALL, chunks, each, generator, threads_for
+from emgpr.execution import SMALL, chunks, counter, each, generator, threads_for, track
 
 
 def test_answers_come_in_the_order_of_the_items():
@@ -18,6 +18,31 @@ def test_progress_goes_to_stderr_and_only_if_asked(capsys):
     shown = capsys.readouterr()
     assert "Counting" in shown.err
     assert shown.out == ""
+
+
+def test_a_counter_shows_how_far_it_has_come_if_asked(capsys):
+    with counter(7, "Refining", verbose=0) as count:
+        count()
+    assert capsys.readouterr().err == ""
+    with counter(7, "Refining", verbose=1) as count:
+        for _ in range(3):
+            count()
+    shown = capsys.readouterr()
+    assert "Refining" in shown.err
+    assert "3/7" in shown.err
+    assert shown.out == ""
+
+
+def test_an_error_passes_through_a_counter(capsys):
+    for verbose in (0, 1):
+        with pytest.raises(KeyError), counter(7, "Refining", verbose=verbose):
+            raise KeyError
+
+
+@pytest.mark.parametrize("verbose", [0, 1])
+def test_what_is_tracked_comes_through_as_it_is(verbose, capsys):
+    assert list(track(iter("abc"), 3, "Letters", verbose)) == ["a", "b", "c"]
+    assert ("3/3" in capsys.readouterr().err) == bool(verbose)
 
 
 @pytest.mark.parametrize(

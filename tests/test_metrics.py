@@ -3,16 +3,21 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.integrate import quad
 from scipy.stats import norm
 from sklearn import metrics as theirs
 
 from emgpr.metrics import (
     coverage,
+    crps,
     mean_absolute_error,
     mean_squared_error,
     negative_log_density,
     paired_difference,
+    standardised_mean_squared_error,
 )
+
+ERRORS = (mean_absolute_error, mean_squared_error, standardised_mean_squared_error)
 
 
 @pytest.fixture
@@ -37,6 +42,34 @@ def test_negative_log_density_is_that_of_the_gaussian(predictions):
     assert_allclose(negative_log_density(truth, mean, std), expected)
 
 
+def test_standardised_error_is_one_for_the_mean_and_does_not_depend_on_units(predictions):
+    truth, mean, _ = predictions
+    ours = standardised_mean_squared_error(truth, mean)
+    assert_allclose(ours, 1 - theirs.r2_score(truth, mean, multioutput="raw_values"))
+    assert_allclose(standardised_mean_squared_error(1e3 * truth + 5, 1e3 * mean + 5), ours)
+    centre = np.broadcast_to(truth.mean(axis=0), truth.shape)
+    assert_allclose(standardised_mean_squared_error(truth, centre), 1.0)
+
+
+def test_crps_is_the_integral_that_defines_it(predictions):
+    truth, mean, std = (part[:3] for part in predictions)
+
+    def integral(y, m, s):
+        below, _ = quad(lambda t: norm.cdf(t, m, s) ** 2, m - 40, y)
+        above, _ = quad(lambda t: norm.sf(t, m, s) ** 2, y, m + 40)
+        return below + above
+
+    expected = np.vectorize(integral)(truth, mean, std).mean(axis=0)
+    assert_allclose(crps(truth, mean, std), expected, rtol=1e-6)
+
+
+def test_crps_without_doubt_is_the_absolute_error(predictions):
+    truth, mean, _ = predictions
+    expected = mean_absolute_error(truth, mean)
+    assert_allclose(crps(truth, mean, np.zeros_like(mean)), expected)
+    assert_allclose(crps(truth, mean, np.full_like(mean, 1e-9)), expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_coverage_counts_what_lies_inside_the_central_interval(level):
     edge = norm.ppf(0.5 + level / 2)
@@ -45,12 +78,10 @@ def test_coverage_counts_what_lies_inside_the_central_interval(level):
     assert_allclose(inside, 3 / 5)
 
 
-@pytest.mark.parametrize(
-    "metric", [mean_absolute_error, mean_squared_error, negative_log_density, coverage]
-)
+@pytest.mark.parametrize("metric", [*ERRORS, negative_log_density, crps, coverage])
 def test_readings_that_were_not_made_do_not_count(metric, predictions):
     truth, *belief = predictions
-    if metric in (mean_absolute_error, mean_squared_error):
+    if metric in ERRORS:
         belief = belief[:1]
     holes = truth.copy()
     holes[10:, 1] = np.nan

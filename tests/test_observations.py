@@ -64,6 +64,42 @@ def test_extending_adds_only_sites_where_something_was_measured(table):
     assert both.n_readings == 6
 
 
+def test_what_was_read_at_sites_of_the_table_is_found_and_nothing_elsewhere(table):
+    asked = np.array([[2.0], [0.5], [0.0], [2.0], [1.0]])
+    assert_array_equal(table.readings_at(asked), [Y[2], [np.nan] * 2, Y[0], Y[2], Y[1]])
+
+
+def test_what_was_read_at_the_sites_of_a_table_is_the_table(rng):
+    x = rng.normal(size=(40, 3))
+    y = np.where(rng.uniform(size=(40, 2)) < 0.3, np.nan, rng.normal(size=(40, 2)))
+    order = rng.permutation(40)
+    table = Observations.from_table(x, y)
+    assert_array_equal(table.readings_at(x), y)
+    assert_array_equal(table.readings_at(x[order]), y[order])
+
+
+def test_a_site_is_the_same_only_in_every_column_and_every_digit():
+    x = np.array([[0.1, 5.0], [0.2, 6.0]])
+    table = Observations.from_table(x, np.array([[1.0], [2.0]]))
+    near = np.array([[0.1, 6.0], [0.2, 5.0], [np.nextafter(0.1, 1), 5.0], [0.1 + 1e-9, 5.0]])
+    assert_array_equal(table.readings_at(near), np.full((4, 1), np.nan))
+    assert_array_equal(table.readings_at(x[::-1]), [[2.0], [1.0]])
+
+
+def test_zero_is_the_same_site_with_either_sign():
+    table = Observations.from_table(np.array([[0.0], [1.0]]), np.array([[1.0], [2.0]]))
+    assert_array_equal(table.readings_at(np.array([[-0.0]])), [[1.0]])
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_of_sites_that_were_visited_twice_none_is_meant(columns):
+    x = np.array([[3.0], [1.0], [3.0], [2.0]]).repeat(columns, axis=1)
+    table = Observations.from_table(x, np.array([[1.0], [2.0], [3.0], [4.0]]))
+    assert_array_equal(table.readings_at(x), [[np.nan], [2.0], [np.nan], [4.0]])
+    all_twice = Observations.from_table(np.ones((4, columns)), np.ones((4, 2)))
+    assert_array_equal(all_twice.readings_at(np.ones((3, columns))), np.full((3, 2), np.nan))
+
+
 def test_unseen_readings_are_decoupled_with_a_unit_diagonal(table, rng):
     cov = rng.normal(size=(2, 3, 2, 3))
     full = cov.reshape(6, 6).copy()

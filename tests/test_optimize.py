@@ -157,6 +157,35 @@ def test_a_value_never_rises(rng):
     assert np.all(np.diff([objective(x0, np.arange(50))[0], *values], axis=0) <= 1e-12)
 
 
+def test_who_watches_is_told_of_every_step_and_changes_nothing(rng):
+    told = []
+    x0 = rng.uniform(-2, 2, size=(1, 4))
+    found = minimize(rosenbrock, x0, max_iter=25, watch=lambda f: told.append(f.copy()))
+    plain = minimize(rosenbrock, x0, max_iter=25)
+    assert_array_equal(found.x, plain.x)
+    assert len(told) == found.n_iter[0] == 25
+    assert np.all(np.diff([rosenbrock(x0, None)[0], *told], axis=0) <= 0)
+    assert_array_equal(told[-1], found.value)
+
+
+def test_who_watches_several_searches_sees_the_values_of_all(rng):
+    told = []
+    objective = quadratics(rng, B=5, p=3, condition=100.0)
+    x0, bounds = rng.uniform(-0.5, 0.5, size=(5, 3)), np.tile(UNIT_BOX, (3, 1))
+    found = minimize(objective, x0, bounds=bounds, watch=lambda f: told.append(f.copy()))
+    assert np.shape(told) == (len(told), 5)
+    assert np.all(np.diff(told, axis=0) <= 0)
+    assert np.all(np.any(np.diff(told, axis=0) < 0, axis=1))  # never when nothing moved
+    assert_array_equal(told[-1], found.value)
+
+
+def test_who_watches_a_search_that_is_over_hears_nothing():
+    told = []
+    flat = np.zeros((2, 1))
+    minimize(lambda x, _: ((x**2).sum(1), 2 * x), flat, watch=told.append)
+    assert told == []
+
+
 @pytest.mark.parametrize("beyond", [np.nan, np.inf, -np.inf])
 def test_a_region_where_the_value_is_not_finite_is_walked_around(beyond):
     def objective(x, _):

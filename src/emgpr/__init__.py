@@ -3,24 +3,25 @@
 The method (Ruan & Miller 2017), and where each step lives:
 
 1. every output is a mixture of latent Gaussian processes plus noise:
-   cov = Σ_q w_q w_qᵀ ⊗ K_q + diag(σ²) ⊗ I            -> `emgpr.covariance`
+   cov = Σ_q W_q W_qᵀ ⊗ K_q + Σ ⊗ I                   -> `emgpr.covariance`
 2. step 1 learns a kernel and a noise from each output alone  -> `emgpr.latents`
 3. the sites are dealt to L members of an ensemble            -> `emgpr.ensemble`
 4. step 2 learns each member's weights w, starting from δ,
    the model without transfer                                 -> `emgpr.weights`
-5. each member predicts from the readings; beliefs are joined -> `emgpr.prediction`
+5. kernels, noise and weights are learned on jointly          -> `emgpr.weights.refine`
+6. each member predicts from the readings; beliefs are joined -> `emgpr.prediction`
 
-`EMGPR` is all of this as a scikit-learn estimator.
+`EMGPR` is all of this as a scikit-learn estimator; `EMGPR.paper()` stops before 5, as published.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from emgpr.estimators import EMGPR, ICM, LMC, SLFM, IndependentGP
+    from emgpr.estimators import EMGPR, ICM, LMC, SLFM, IndependentGP, spatial_blocks
 
 __version__ = "0.1.0"
-__all__ = ["EMGPR", "ICM", "LMC", "SLFM", "IndependentGP"]
+__all__ = ["EMGPR", "ICM", "LMC", "SLFM", "IndependentGP", "spatial_blocks"]
 
 
 def __getattr__(name: str) -> Any:

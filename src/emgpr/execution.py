@@ -5,6 +5,7 @@ surrounding `joblib.parallel_config` (Dask, Ray, …).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 import joblib
@@ -40,8 +41,17 @@ def each(
 
 def track(items: Iterable[Item], total: int, label: str, verbose: int = 1) -> Iterator[Item]:
     """The items, with a bar on stderr (rate and time left) while they come."""
+    with counter(total, label, verbose) as count:
+        for item in items:
+            yield item
+            count()
+
+
+@contextmanager
+def counter(total: int, label: str, verbose: int = 1) -> Iterator[Callable[[], None]]:
+    """A bar on stderr (rate and time left) that moves on at every call; silent if not verbose."""
     if not verbose:
-        yield from items
+        yield lambda: None
         return
     from rich import progress
     from rich.console import Console
@@ -51,17 +61,17 @@ def track(items: Iterable[Item], total: int, label: str, verbose: int = 1) -> It
         def render(self, task: progress.Task) -> Text:
             return Text(f"{task.speed:.2g}/s" if task.speed else "")
 
-    bar = progress.Progress(
+    # A log file gets one line at the end, not a bar: rich sees that stderr is no terminal.
+    with progress.Progress(
         progress.TextColumn("{task.description}"),
         progress.BarColumn(),
         progress.MofNCompleteColumn(),
         Rate(),
         progress.TimeRemainingColumn(),
         console=Console(stderr=True),
-    )
-    # A log file gets one line at the end, not a bar: rich sees that stderr is no terminal.
-    with bar:
-        yield from bar.track(items, total=total, description=label)
+    ) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda: bar.advance(task)
 
 
 def threads_for(n: int) -> threadpool_limits:

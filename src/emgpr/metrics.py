@@ -23,11 +23,35 @@ def mean_squared_error(truth: Float[Array, "N *D"], mean: Float[Array, "N *D"]) 
     return np.asarray(np.nanmean((truth - mean) ** 2, axis=0))
 
 
+def standardised_mean_squared_error(
+    truth: Float[Array, "N *D"], mean: Float[Array, "N *D"]
+) -> Array:
+    """SMSE of each output: the MSE over the variance of the truth; predicting its mean gives 1."""
+    return np.asarray(mean_squared_error(truth, mean) / np.nanvar(truth, axis=0))
+
+
 def negative_log_density(
     truth: Float[Array, "N *D"], mean: Float[Array, "N *D"], std: Float[Array, "N *D"]
 ) -> Array:
     """NLPD of each output: the mean of −log N(truth; mean, std²)."""
     return np.asarray(np.nanmean(-norm.logpdf(truth, mean, std), axis=0))
+
+
+def crps(
+    truth: Float[Array, "N *D"], mean: Float[Array, "N *D"], std: Float[Array, "N *D"]
+) -> Array:
+    """CRPS of each output: the mean of ∫ (Φ((t − mean)/std) − [t ≥ truth])² dt, in its units.
+
+    Where std is zero it is the absolute error.
+
+    >>> crps(np.array([1.0, 4.0]), np.array([1.0, 1.0]), np.array([0.0, 0.0]))
+    array(1.5)
+    """
+    error = truth - mean
+    z = error / np.where(std > 0, std, np.nan)
+    spread = std * (2 * norm.pdf(z) - 1 / np.sqrt(np.pi))
+    score = np.where(std > 0, error * (2 * norm.cdf(z) - 1) + spread, np.abs(error))
+    return np.asarray(np.nanmean(score, axis=0))
 
 
 def coverage(
@@ -62,5 +86,6 @@ def paired_difference(ours: Float[Array, " N"], theirs: Float[Array, " N"]) -> P
     difference = ours - theirs
     difference = difference[~np.isnan(difference)]
     n = len(difference)
-    error = float(difference.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
+    unit = float(np.abs(difference).max(initial=0.0)) or 1.0  # squares of 1e-200 are nothing
+    error = unit * float((difference / unit).std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
     return PairedDifference(float(difference.mean()), error, n)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Bool, Float, Int
 
 Array = np.ndarray
@@ -91,6 +92,26 @@ class Observations:
             np.concatenate([self.x, other.x[new]]),
             np.concatenate([self.y, other.y[:, new]], axis=1),
             np.concatenate([self.seen, other.seen[:, new]], axis=1),
+        )
+
+    def readings_at(self, x: Float[Array, "M P"]) -> Float[Array, "M D"]:
+        """What was read at exactly these sites, NaN where nothing was.
+
+        Where several sites have the same inputs, no one of them is meant.
+
+        >>> table = Observations.from_table(np.array([[0.0], [1.0]]), np.array([[5.0], [6.0]]))
+        >>> table.readings_at(np.array([[1.0], [2.0]]))
+        array([[ 6.],
+               [nan]])
+        """
+        sites = pd.MultiIndex.from_arrays(list(self.x.T))
+        alone = ~sites.duplicated(keep=False)
+        at = sites[alone].get_indexer(pd.MultiIndex.from_arrays(list(x.T)))
+        read = np.where(self.seen, self.y, np.nan).T[alone]
+        return (
+            np.where((at >= 0)[:, None], read[at], np.nan)
+            if len(read)
+            else (np.full((len(x), self.n_tasks), np.nan))
         )
 
     @property

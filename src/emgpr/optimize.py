@@ -66,12 +66,14 @@ def minimize(
     max_step: float = 1.0,
     gtol: float = 1e-5,
     ftol: float = 2e-9,
+    watch: Callable[[Float[Array, " B"]], None] | None = None,
 ) -> Minima:
     """Minimise B functions of p variables from the rows of x0.
 
     `objective(x, which)` returns values and gradients of the problems `which` at
     the rows of x. A problem has converged when its projected gradient is below
     `gtol`, or small beside its value while two steps running gained less than `ftol` of that.
+    `watch` is told the values after every round of steps that moved a problem.
 
     >>> target = np.array([[1.0], [5.0]])
     >>> bowl = lambda x, which: (((x - target[which]) ** 2).sum(1), 2 * (x - target[which]))
@@ -117,6 +119,8 @@ def minimize(
         flat = FLAT * gtol * np.maximum(1.0, np.abs(state.f[took]))
         converged[took] = (slope <= gtol) | ((state.small[took] >= 2) & (slope <= flat))
         _aim(state, took, low, high, max_step)
+        if watch is not None and len(took):
+            watch(state.f)
 
         # A rejected step is shortened to the minimum of the parabola through what is known.
         curvature = f[~accept] - state.f[back] - promised[~accept]

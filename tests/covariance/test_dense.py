@@ -3,30 +3,30 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from simulated import covariance, readings, world
+from simulated import gram, world
 
 from emgpr.covariance import between_tasks, prior
 from emgpr.covariance.dense import coregionalization
 from emgpr.covariance.dense import readings as covariance_of_readings
 
 
+@pytest.mark.parametrize("correlated", [False, True])
 @pytest.mark.parametrize("D", [2, 3, 4])
 @pytest.mark.parametrize(("Q", "k"), [(3, 2), (4, 3), (1, 1)])
-def test_a_full_table_has_the_sum_of_kronecker_products(rng, Q, D, k):
-    made = world(rng, Q=Q, D=D, k=k, N=6)
+def test_a_full_table_has_the_sum_of_kronecker_products(rng, Q, D, k, correlated):
+    made = world(rng, Q=Q, D=D, k=k, N=6, correlated=correlated)
     B = coregionalization(made.W)
     twin = sum(np.kron(w @ w.T, K) for w, K in zip(made.W, made.K, strict=True))
-    twin = twin + np.kron(np.diag(made.noise), np.eye(6))
+    twin = twin + np.kron(made.noise, np.eye(6))
     assert_allclose(covariance_of_readings(made.seen, B, made.noise, made.K), twin, rtol=1e-10)
 
 
-def test_readings_that_were_made_covary_as_pair_by_pair(rng):
-    made = world(rng, missing=0.3)
-    x, task, _ = readings(made)
-    twin = covariance(made, x, task, x, task) + np.diag(made.noise[task])
+@pytest.mark.parametrize("correlated", [False, True])
+def test_readings_that_were_made_covary_as_pair_by_pair(rng, correlated):
+    made = world(rng, missing=0.3, correlated=correlated)
     cov = covariance_of_readings(made.seen, coregionalization(made.W), made.noise, made.K)
     seen = made.seen.seen.ravel()
-    assert_allclose(cov[np.ix_(seen, seen)], twin, rtol=1e-10)
+    assert_allclose(cov[np.ix_(seen, seen)], gram(made), rtol=1e-10)
     assert_allclose(cov[~seen], np.eye(len(cov))[~seen])
 
 

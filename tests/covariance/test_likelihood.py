@@ -1,11 +1,13 @@
 """The log-likelihood against scipy's, its gradients against differences, two forms in agreement."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from finite_differences import assert_is_the_gradient
 from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
-from simulated import covariance, readings, world
+from simulated import gram, readings, world
 
 from emgpr.covariance import dense, kronecker, log_likelihood
 from emgpr.covariance.likelihood import Likelihood
@@ -20,6 +22,10 @@ WORLDS = {
     "one task": {"Q": 1, "k": 1, "D": 1},
     "one site": {"Q": 2, "k": 1, "D": 3, "N": 1},
 }
+WORLDS |= {
+    f"{name}, correlated noise": case | {"correlated": True} for name, case in WORLDS.items()
+}
+correlated_or_not = pytest.mark.parametrize("correlated", [False, True])
 
 
 @pytest.fixture(params=WORLDS.values(), ids=WORLDS.keys())
@@ -38,16 +44,33 @@ def likelihood(made, W=None, noise=None, K=None) -> Likelihood:
 
 
 def test_it_is_scipys_density_of_the_readings_that_were_made(made):
-    x, task, y = readings(made)
-    cov = covariance(made, x, task, x, task) + np.diag(made.noise[task])
-    expected = multivariate_normal(np.zeros(len(y)), cov).logpdf(y)
+    _, _, y = readings(made)
+    expected = multivariate_normal(np.zeros(len(y)), gram(made)).logpdf(y)
     assert_allclose(likelihood(made).value, expected, rtol=1e-9)
 
 
-def test_the_gradients_of_weights_and_noise_are_the_derivatives(made):
+def test_the_gradient_of_the_weights_is_the_derivative(made):
     fit = likelihood(made)
     assert_is_the_gradient(fit.of_weights, lambda W: likelihood(made, W=W).value, made.W)
-    assert_is_the_gradient(fit.of_noise, lambda s: likelihood(made, noise=s).value, made.noise)
+
+
+def test_the_gradient_of_the_noise_is_the_derivative(made):
+    """Along every symmetric direction: Σ_lm and Σ_ml move together."""
+    fit = likelihood(made)
+    D = len(made.noise)
+    one, other = np.tril_indices(D)
+
+    def moved(steps):
+        by = np.zeros((D, D))
+        by[one, other] = steps
+        return made.noise + (by + by.T) / 2
+
+    assert_allclose(fit.of_noise, fit.of_noise.T, rtol=1e-10)
+    assert_is_the_gradient(
+        fit.of_noise[one, other],
+        lambda steps: likelihood(made, noise=moved(steps)).value,
+        np.zeros(len(one)),
+    )
 
 
 def test_the_gradient_of_the_kernels_is_the_derivative(made, rng):
@@ -62,10 +85,11 @@ def test_the_gradient_of_the_kernels_is_the_derivative(made, rng):
     )
 
 
+@correlated_or_not
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize("Q", [1, 3])
-def test_a_batch_of_tables_is_each_table(rng, missing, Q):
-    worlds = [world(rng, Q=Q, missing=missing) for _ in range(4)]
+def test_a_batch_of_tables_is_each_table(rng, missing, Q, correlated):
+    worlds = [world(rng, Q=Q, missing=missing, correlated=correlated) for _ in range(4)]
     tables = Observations(
         *(np.stack([getattr(w.seen, n) for w in worlds]) for n in ("x", "y", "seen"))
     )
@@ -77,9 +101,26 @@ def test_a_batch_of_tables_is_each_table(rng, missing, Q):
             assert_allclose(whole, part, rtol=1e-8, atol=1e-8 * np.abs(part).max())
 
 
+@correlated_or_not
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("Q", [1, 3])
+def test_tables_of_a_batch_may_share_their_noise(rng, missing, Q, correlated):
+    worlds = [world(rng, Q=Q, missing=missing, correlated=correlated) for _ in range(3)]
+    worlds = [replace(made, noise=worlds[0].noise) for made in worlds]
+    tables = Observations(
+        *(np.stack([getattr(w.seen, n) for w in worlds]) for n in ("x", "y", "seen"))
+    )
+    W, K = (np.stack([getattr(w, name) for w in worlds]) for name in ("W", "K"))
+    together = log_likelihood(tables, W, worlds[0].noise, K)
+    for b, alone in enumerate(map(likelihood, worlds)):
+        assert_allclose(together.value[b], alone.value, rtol=1e-9)
+        assert_allclose(together.of_noise[b], alone.of_noise, rtol=1e-8, atol=1e-8)
+
+
+@correlated_or_not
 @pytest.mark.parametrize(("D", "k", "N"), [(3, 2, 12), (4, 4, 7), (2, 1, 1), (1, 1, 9)])
-def test_the_kronecker_form_is_the_dense_form(rng, D, k, N):
-    made = world(rng, Q=1, D=D, k=k, N=N)
+def test_the_kronecker_form_is_the_dense_form(rng, D, k, N, correlated):
+    made = world(rng, Q=1, D=D, k=k, N=N, correlated=correlated)
     given = made.seen, made.W, made.noise, made.K
     full = dense.likelihood_and_contractions(*given, of_kernels=True)
     for fast, slow in zip(kronecker.likelihood_and_contractions(*given), full, strict=True):
@@ -87,9 +128,10 @@ def test_the_kronecker_form_is_the_dense_form(rng, D, k, N):
         assert_allclose(fast, slow, rtol=1e-9, atol=1e-9 * np.abs(slow).max())
 
 
-def test_the_kronecker_form_survives_singular_matrices(rng):
+@correlated_or_not
+def test_the_kronecker_form_survives_singular_matrices(rng, correlated):
     """Every site twice, and weights of rank one: both factors have zero eigenvalues."""
-    made = world(rng, Q=1, D=3, k=1)
+    made = world(rng, Q=1, D=3, k=1, correlated=correlated)
     K = np.tile(made.K, (1, 2, 2))
     table = Observations.from_table(np.tile(made.X, (2, 1)), np.tile(made.Y, (2, 1)))
     full = dense.likelihood_and_contractions(table, made.W, made.noise, K, of_kernels=True)
@@ -98,12 +140,15 @@ def test_the_kronecker_form_survives_singular_matrices(rng):
         assert_allclose(a, b, rtol=1e-8, atol=1e-8 * np.abs(b).max())
 
 
-@pytest.mark.parametrize(("missing", "Q", "forbidden"), [(0.0, 1, dense), (0.3, 1, kronecker)])
-def test_structure_is_used_when_it_is_there_and_only_then(rng, monkeypatch, missing, Q, forbidden):
+@correlated_or_not
+@pytest.mark.parametrize(("missing", "forbidden"), [(0.0, dense), (0.3, kronecker)])
+def test_structure_is_used_when_it_is_there_and_only_then(
+    rng, monkeypatch, missing, forbidden, correlated
+):
     def refuse(*_, **__):
         raise AssertionError(f"{forbidden.__name__} was asked")
 
-    made = world(rng, Q=Q, missing=missing)
+    made = world(rng, Q=1, missing=missing, correlated=correlated)
     monkeypatch.setattr(forbidden, "likelihood_and_contractions", refuse)
     assert np.isfinite(likelihood(made).value)
 
@@ -116,3 +161,38 @@ def test_where_a_covariance_has_no_factor_the_likelihood_is_minus_infinity(rng, 
     value = log_likelihood(tables, np.stack([made.W] * 3), made.noise, K).value
     assert np.isfinite(value[0])
     assert value[1] == value[2] == -np.inf
+
+
+@pytest.mark.parametrize("Q", [1, 2])
+def test_noise_so_joined_that_rounding_makes_it_singular_is_no_crash(rng, Q):
+    """The two forms may judge it differently, but either gives a value or −inf."""
+    made = world(rng, Q=Q, D=2, N=4)
+    value = log_likelihood(made.seen, made.W, np.ones((2, 2)), made.K).value
+    assert not np.isnan(value)
+
+
+def test_the_order_of_the_tasks_changes_nothing(rng):
+    made = world(rng, D=3, missing=0.2, correlated=True)
+    order = np.array([2, 0, 1])
+    turned = replace(
+        made, Y=made.Y[:, order], W=made.W[:, order], noise=made.noise[np.ix_(order, order)]
+    )
+    plain, other = likelihood(made), likelihood(turned)
+    assert_allclose(other.value, plain.value, rtol=1e-10)
+    assert_allclose(other.of_noise, plain.of_noise[np.ix_(order, order)], rtol=1e-8)
+
+
+def test_noise_that_is_the_same_for_all_tasks_is_a_latent_without_range(rng):
+    """Σ + s·11ᵀ is Σ and one latent more, white, that every task hears as loudly."""
+    made = world(rng, correlated=True, missing=0.2)
+    shared = 0.37
+    white = replace(
+        made,
+        W=np.concatenate([made.W, np.sqrt(shared) * np.eye(1, 2).repeat(3, axis=0)[None]]),
+    )
+    K = np.concatenate([made.K, np.eye(len(made.X))[None]])
+    assert_allclose(
+        likelihood(made, noise=made.noise + shared).value,
+        likelihood(white, K=K).value,
+        rtol=1e-10,
+    )

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from simulated import smooth_table
+from simulated import paper, smooth_table
 from sklearn.gaussian_process.kernels import RBF
 
-from emgpr import EMGPR, IndependentGP
+from emgpr import IndependentGP
 
 RNG = np.random.default_rng(5)
 X, Y = smooth_table(RNG, N=20)
@@ -129,7 +129,7 @@ def test_the_score_of_other_outputs_is_refused(model):
 
 
 def test_an_ensemble_keeps_names_too():
-    model = EMGPR(RBF(0.4, "fixed"), batch_size=9, max_iter=2, random_state=0)
+    model = paper(RBF(0.4, "fixed"), batch_size=9, max_iter=2, random_state=0)
     with pytest.warns(UserWarning, match="did not converge"):
         frame = model.fit(SITES, METALS).predict_frame(SITES)
     assert frame.index.equals(SITES.index)

@@ -1,5 +1,7 @@
 """The gradient of every objective that is optimised is its derivative."""
 
+import sys
+
 import numpy as np
 import pytest
 from finite_differences import assert_is_the_gradient
@@ -8,7 +10,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, ExpSineSquared
 
 from emgpr.ensemble import split_sites
 from emgpr.latents import fit_latents
-from emgpr.weights import FittedWeights, fit_weights, refine_jointly
+from emgpr.weights import FittedWeights, fit_weights, refine
 
 
 class CapturedError(Exception):
@@ -23,7 +25,7 @@ def objective_of(monkeypatch):
         raise CapturedError(objective, x0)
 
     def find(step, *given, **settings):
-        monkeypatch.setattr(f"{step.__module__}.minimize", capture)
+        monkeypatch.setattr(sys.modules[step.__module__], "minimize", capture)
         with pytest.raises(CapturedError) as captured:
             step(*given, **settings)
         return captured.value.args
@@ -62,23 +64,29 @@ def test_of_step_1(rng, objective_of, kernel, missing):
     check(*objective_of(fit_latents, *given, n_restarts=2, max_iter=9, rng=rng), rng)
 
 
+@pytest.mark.parametrize("correlated", [False, True])
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize(("Q", "k"), [(3, 1), (1, 2), (4, 2)])
-def test_of_step_2(rng, objective_of, Q, k, missing):
-    made = world(rng, Q=Q, k=k, missing=missing)
+def test_of_step_2(rng, objective_of, Q, k, missing, correlated):
+    made = world(rng, Q=Q, k=k, missing=missing, correlated=correlated)
     parts = split_sites(12, 5, "random", rng)
     start = start_of(made)
     check(*objective_of(fit_weights, made.seen, parts, start, max_iter=9), rng)
 
 
+@pytest.mark.parametrize("correlated", [False, True])
+@pytest.mark.parametrize("sweeps", [1, "joint"])
 @pytest.mark.parametrize("batch_size", [None, 5])
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize(("Q", "k"), [(3, 1), (1, 2)])
-def test_of_the_joint_ascent(rng, objective_of, Q, k, missing, batch_size):
-    made = world(rng, Q=Q, k=k, missing=missing)
+def test_of_the_further_ascent(rng, objective_of, Q, k, missing, batch_size, sweeps, correlated):
+    """Of kernels and noise with the weights held, and of all three."""
+    made = world(rng, Q=Q, k=k, missing=missing, correlated=correlated)
     parts = split_sites(12, batch_size, "random", rng)
     start = start_of(made)
     L = len(parts)
     W = made.W + 0.3 * rng.normal(size=(L, *made.W.shape))
     fitted = FittedWeights(W, np.zeros(L), np.ones(L, bool), np.ones(L, int))
-    check(*objective_of(refine_jointly, made.seen, parts, start, fitted, max_iter=9), rng)
+    given = made.seen, parts, start, fitted
+    settings = {"sweeps": sweeps, "correlated": correlated, "max_iter": 9}
+    check(*objective_of(refine, *given, **settings), rng)

@@ -3,26 +3,31 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from simulated import KERNELS, World, covariance, known_model, readings
+from simulated import KERNELS, World, gram, known_model
 from sklearn.gaussian_process.kernels import RBF
 
 CLUSTERS, SITES = 400, 4  # of three known sites and one to predict, too far apart to interact
 FOUR = 4  # standard errors: a false alarm is about one run in ten thousand
 
 
-@pytest.fixture(scope="module")
-def clusters():
+NOISES = {
+    "independent": np.array([[0.3, 0.0], [0.0, 0.1]]),
+    "correlated": np.array([[0.3, 0.14], [0.14, 0.1]]),
+}
+
+
+@pytest.fixture(scope="module", params=NOISES.values(), ids=NOISES.keys())
+def clusters(request):
     """Draws from the model at 400 places that know nothing of each other."""
     rng = np.random.default_rng(7)
-    W, noise = np.array([[[1.0], [0.8]], [[0.5], [-0.4]]]), np.array([0.3, 0.1])
+    W, noise = np.array([[[1.0], [0.8]], [[0.5], [-0.4]]]), request.param
     kernels = (RBF(0.3), KERNELS[1])
     X, Y = [], []
     for cluster in range(CLUSTERS):
         x = rng.uniform(size=(SITES, 2))
         blank = World(x, np.zeros((SITES, 2)), kernels, W, noise)
-        sites, task, _ = readings(blank)
-        cov = covariance(blank, sites, task, sites, task) + np.diag(noise[task])
-        Y.append((np.linalg.cholesky(cov) @ rng.normal(size=len(task))).reshape(2, SITES).T)
+        root = np.linalg.cholesky(gram(blank))
+        Y.append((root @ rng.normal(size=2 * SITES)).reshape(2, SITES).T)
         X.append(x + np.array([100.0 * cluster, 0.0]))
     X, Y = np.array(X), np.array(Y)
     known = Y[:, 1:].reshape(-1, 2).copy()

@@ -5,16 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from simulated import known_model, smooth_table, world
+from simulated import known_model, paper, smooth_table, world
 from sklearn.base import clone
 
-from emgpr import EMGPR, ICM, LMC, SLFM, IndependentGP
+from emgpr import ICM, LMC, SLFM, IndependentGP
 
 # Eight iterations: the whole path must be the same, not only where it would end at last.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 FEW = {"max_iter": 8, "n_restarts": 2, "random_state": 0}
 FAMILY = [
-    EMGPR(batch_size=None, **FEW),
+    paper(batch_size=None, **FEW),
+    paper(batch_size=None, refine=1, **FEW),
     ICM(rank=2, **FEW),
     SLFM(**FEW),
     LMC(**FEW),
@@ -70,15 +71,16 @@ def test_a_site_where_nothing_was_measured(model_and_plain):
 
 
 def test_a_site_where_nothing_was_measured_in_an_ensemble():
-    model = EMGPR(batch_size=9, partition="strided", **FEW)
+    model = paper(batch_size=9, partition="strided", **FEW)
     empty = np.full((9, 3), np.nan)
     with_empty = predicted(model, np.vstack([X, X[:9]]), np.vstack([Y, empty]))
     check_same(with_empty, predicted(model, X, Y))
 
 
+@pytest.mark.parametrize("correlated", [False, True])
 @pytest.mark.parametrize("conditioning", ["all", "batch", 5])
-def test_a_site_where_nothing_was_measured_at_known_parameters(rng, conditioning):
-    made = world(rng, k=1, missing=0.3)
+def test_a_site_where_nothing_was_measured_at_known_parameters(rng, conditioning, correlated):
+    made = world(rng, k=1, missing=0.3, correlated=correlated)
     made = made.table(np.where(np.arange(12)[:, None] % 4 == 0, np.nan, made.Y))
     rows = ~np.isnan(made.Y).all(axis=1)
     absent = replace(made, X=made.X[rows], Y=made.Y[rows])

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
-from simulated import known_model, posterior, world
+from simulated import known_model, posterior, reading_posterior, world
 
 
-@pytest.fixture
-def made(rng):
-    return world(rng, k=1, missing=0.2)
+@pytest.fixture(params=[False, True], ids=["independent", "correlated"])
+def made(rng, request):
+    return world(rng, k=1, missing=0.2, correlated=request.param)
 
 
 @pytest.fixture
@@ -36,10 +36,23 @@ def test_they_are_readings_like_any_other(made, x_new, observed, conditioning):
     assert_allclose(ours[1], cov, atol=1e-8)
 
 
-@pytest.mark.parametrize("observed_there", [False, True])
-def test_noise_is_added_to_the_uncertainty_of_a_reading_alone(
-    made, x_new, observed, observed_there
+@pytest.mark.parametrize("conditioning", ["all", "batch", 99])
+def test_what_was_read_there_tells_of_the_noise_of_what_was_not(
+    made, x_new, observed, conditioning
 ):
+    """The joint distribution of all readings, inverted; the unread ones are of the same sample."""
+    later = replace(made, X=np.vstack([made.X, x_new]), Y=np.vstack([made.Y, observed]))
+    mean, cov = reading_posterior(later, x_new, len(made.X) + np.arange(5))
+    model = known_model(made, conditioning=conditioning)
+    ours = model.predict(x_new, return_cov=True, observed=observed)
+    assert_allclose(ours[0], mean, atol=1e-8)
+    assert_allclose(ours[1], cov, atol=1e-8)
+
+
+@pytest.mark.parametrize("observed_there", [False, True])
+def test_noise_is_added_to_the_uncertainty_of_a_reading_alone(rng, x_new, observed, observed_there):
+    """Noise that is independent: it says nothing of other outputs."""
+    made = world(rng, k=1, missing=0.2)
     known = observed if observed_there else None
     model = known_model(made)
     reading, signal = (
@@ -47,7 +60,7 @@ def test_noise_is_added_to_the_uncertainty_of_a_reading_alone(
         for noisy in (True, False)
     )
     assert_allclose(reading[0], signal[0])
-    assert_allclose(reading[1] - signal[1], np.tile(np.diag(made.noise), (5, 1, 1)), atol=1e-12)
+    assert_allclose(reading[1] - signal[1], np.tile(made.noise, (5, 1, 1)), atol=1e-12)
 
 
 def test_nothing_observed_is_no_observation(made, x_new):
@@ -65,11 +78,17 @@ def test_they_inform_other_outputs_there_and_around(made, x_new):
     informed, tighter = model.predict(x_new, return_std=True, observed=observed)
     assert abs(informed[0, 0] - mean[0, 0]) > 0.01
     assert abs(informed[1, 1] - mean[1, 1]) > 1e-6
-    assert np.all(tighter <= std + 1e-9)
+    assert np.all(tighter[1:] <= std[1:] + 1e-9)
+    signal, tighter = (
+        model.predict(x_new, return_std=True, include_noise=False, observed=known)[1]
+        for known in (None, observed)
+    )
+    assert np.all(tighter <= signal + 1e-9)
 
 
-def test_at_a_training_site_without_noise_they_change_nothing(rng, x_new):
-    made = world(rng, k=1, noise=1e-9)
+@pytest.mark.parametrize("correlated", [False, True])
+def test_at_a_training_site_without_noise_they_change_nothing(rng, x_new, correlated):
+    made = world(rng, k=1, noise=1e-9, correlated=correlated)
     model = known_model(made)
     sites = np.vstack([made.X[:4], x_new])
     observed = np.vstack([made.Y[:4], np.full((5, 3), np.nan)])

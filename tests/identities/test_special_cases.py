@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from simulated import known_model, posterior, smooth_table, world
+from simulated import known_model, paper, posterior, smooth_table, world
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
@@ -30,7 +30,7 @@ def ordinary(model, X, y, d=0):
 def test_one_output_is_an_ordinary_gaussian_process(rng, Estimator):
     X, Y = smooth_table(rng, N=40)
     y = Y[:, 1]
-    model = Estimator(Matern(nu=2.5), random_state=0).fit(X, y)
+    model = Estimator(Matern(nu=2.5), transform=None, random_state=0).fit(X, y)
     x_new = rng.uniform(size=(9, 2))
     mean, std = model.predict(x_new, return_std=True)
     their_mean, their_std = ordinary(model, X, y).predict(x_new, return_std=True)
@@ -65,22 +65,25 @@ def test_weights_delta_are_the_model_without_transfer(rng):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:Batches of 8 sites are small")
 @pytest.mark.parametrize("refine", [0, "joint"])
 def test_one_batch_is_no_ensemble(rng, refine):
     X, Y = smooth_table(rng, N=25)
     settings = {"refine": refine, "max_iter": 6, "n_restarts": 2, "random_state": 0}
-    one = EMGPR(batch_size=None, **settings).fit(X, Y)
-    same = EMGPR(batch_size=25, partition="strided", **settings).fit(X, Y)
-    many = EMGPR(batch_size=8, **settings).fit(X, Y)
+    one = paper(batch_size=None, **settings).fit(X, Y)
+    same = paper(batch_size=25, partition="strided", **settings).fit(X, Y)
+    many = paper(batch_size=8, **settings).fit(X, Y)
     assert len(one.weights_) == len(same.weights_) == 1
     assert len(many.weights_) == 3
     assert_array_equal(one.predict(X), same.predict(X))
     assert not np.allclose(one.predict(X), many.predict(X), rtol=1e-6)
 
 
-def test_a_member_that_is_alone_conditions_on_its_batch_as_on_all(rng):
-    made = world(rng, k=1, missing=0.2)
-    x_new = rng.uniform(size=(5, 2))
+@pytest.mark.parametrize("correlated", [False, True])
+def test_a_member_that_is_alone_conditions_on_its_batch_as_on_all(rng, correlated):
+    """At new sites and at those of the batch."""
+    made = world(rng, k=1, missing=0.2, correlated=correlated)
+    x_new = np.vstack([rng.uniform(size=(5, 2)), made.X])
     batch, everything = (known_model(made, conditioning=c) for c in ("batch", "all"))
     for ours, theirs in zip(
         batch.predict(x_new, return_cov=True),
@@ -94,13 +97,13 @@ def test_a_member_that_is_alone_conditions_on_its_batch_as_on_all(rng):
 def test_members_conditioned_on_their_batches_know_only_those(rng):
     X, Y = smooth_table(rng, N=24)
     settings = {"batch_size": 12, "max_iter": 6, "n_restarts": 2, "random_state": 0}
-    model = EMGPR(conditioning="batch", **settings).fit(X, Y)
+    model = paper(conditioning="batch", **settings).fit(X, Y)
     beliefs = []
     for W, part in zip(model.weights_, model.batches_, strict=True):
-        alone = EMGPR(**settings).fit(X, Y)
+        alone = paper(**settings).fit(X, Y)
         alone.weights_ = W[None]
         beliefs.append(alone_without(alone, ~np.isin(np.arange(24), part)).predict(X))
-    assert_allclose(model.predict(X), np.mean(beliefs, axis=0), rtol=1e-6)
+    assert_allclose(model.predict(X, statistic="mean"), np.mean(beliefs, axis=0), rtol=1e-6)
 
 
 def alone_without(model, hidden):
@@ -113,16 +116,18 @@ def alone_without(model, hidden):
 ARD = (RBF([0.3, 0.6]), Matern([0.5, 0.4], nu=1.5), RBF([0.8, 0.2]))
 
 
+@pytest.mark.parametrize("correlated", [False, True])
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize("kernels", [None, ARD], ids=["isotropic", "ARD"])
 @pytest.mark.parametrize("with_observed", [False, True])
-def test_all_sites_as_neighbours_are_all_sites(rng, missing, kernels, with_observed):
-    made = world(rng, k=1, missing=missing)
+def test_all_sites_as_neighbours_are_all_sites(rng, missing, kernels, with_observed, correlated):
+    """New ones and three of the table."""
+    made = world(rng, k=1, missing=missing, correlated=correlated)
     made = made if kernels is None else replace(made, kernels=kernels)
-    x_new = rng.uniform(size=(5, 2))
+    x_new = np.vstack([rng.uniform(size=(5, 2)), made.X[:3]])
     observed = None
     if with_observed:
-        observed = np.where(rng.uniform(size=(5, 3)) < 0.5, rng.normal(size=(5, 3)), np.nan)
+        observed = np.where(rng.uniform(size=(8, 3)) < 0.5, rng.normal(size=(8, 3)), np.nan)
     near, everything = (
         known_model(made, conditioning=c).predict(x_new, return_cov=True, observed=observed)
         for c in (len(made.X) + 5, "all")

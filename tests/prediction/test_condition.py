@@ -20,6 +20,8 @@ WORLDS = {
     "more latents than tasks": {"Q": 4, "D": 2, "k": 1},
     "one task": {"Q": 2, "D": 1, "k": 1},
     "one site": {"N": 1},
+    "correlated noise": {"correlated": True},
+    "correlated noise, missing readings": {"correlated": True, "missing": 0.4},
 }
 
 
@@ -49,8 +51,9 @@ def test_so_it_is_given_neighbours_when_all_are_neighbours(made, x_new):
     assert_allclose(belief.cov[0], cov, rtol=1e-8, atol=1e-8)
 
 
-def test_every_member_has_its_own_weights(rng):
-    made = world(rng, missing=0.2)
+@pytest.mark.parametrize("correlated", [False, True])
+def test_every_member_has_its_own_weights(rng, correlated):
+    made = world(rng, missing=0.2, correlated=correlated)
     others = rng.normal(size=made.W.shape)
     x_new = rng.uniform(size=(4, 2))
     W = np.stack([made.W, others])
@@ -62,8 +65,9 @@ def test_every_member_has_its_own_weights(rng):
             assert_allclose(belief.cov[member], cov, atol=1e-8)
 
 
-def test_chunks_of_new_sites_change_nothing(rng, monkeypatch):
-    made = world(rng, missing=0.2)
+@pytest.mark.parametrize("correlated", [False, True])
+def test_chunks_of_new_sites_change_nothing(rng, monkeypatch, correlated):
+    made = world(rng, missing=0.2, correlated=correlated)
     x_new = rng.uniform(size=(7, 2))
     given = made.seen, x_new, made.kernels, made.W[None], made.noise
     whole = condition(*given), condition_on_neighbours(*given, 5)
@@ -79,8 +83,7 @@ def test_outputs_that_share_no_latent_are_conditioned_apart_exactly(rng):
     made = world(rng, Q=3, D=4, k=1, missing=0.2)
     W = made.W.copy()
     W[0, [2, 3]] = W[1, [0, 1, 3]] = W[2, [0, 1, 2]] = 0.0  # {0, 1} through latent 0; 2; 3
-    groups = [(t.tolist(), q.tolist()) for t, q in coupled((W @ np.swapaxes(W, -1, -2))[None])]
-    assert groups == [([0, 1], [0]), ([2], [1]), ([3], [2])]
+    assert groups_of(W, made.noise) == [([0, 1], [0]), ([2], [1]), ([3], [2])]
     made = replace(made, W=W)
     x_new = rng.uniform(size=(4, 2))
     belief = condition(made.seen, x_new, made.kernels, W[None], made.noise)
@@ -89,10 +92,42 @@ def test_outputs_that_share_no_latent_are_conditioned_apart_exactly(rng):
     assert_allclose(belief.cov[0], cov, atol=1e-9)
 
 
+def groups_of(W, noise):
+    B = (W @ np.swapaxes(W, -1, -2))[None]
+    return [(tasks.tolist(), latents.tolist()) for tasks, latents in coupled(B, noise)]
+
+
 def test_outputs_joined_through_a_third_stay_together():
     W = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]])[..., None]
-    ((tasks, latents),) = coupled((W @ np.swapaxes(W, -1, -2))[None])
-    assert (tasks.tolist(), latents.tolist()) == ([0, 1, 2], [0, 1])
+    assert groups_of(W, np.eye(3)) == [([0, 1, 2], [0, 1])]
+
+
+def test_outputs_joined_by_their_noise_alone_stay_together(rng):
+    """Without a latent in common; a reading of one informs about the noise of the other."""
+    made = world(rng, Q=3, D=3, k=1, missing=0.3, correlated=True)
+    noise = made.noise.copy()
+    noise[1, [0, 2]] = noise[[0, 2], 1] = 0.0
+    made = replace(made, W=np.eye(3)[..., None], noise=noise)
+    assert groups_of(made.W, noise) == [([0, 2], [0, 2]), ([1], [1])]
+    x_new = rng.uniform(size=(4, 2))
+    mean, cov = posterior(made, x_new)
+    for way in (condition, lambda *given: condition_on_neighbours(*given, 99)):
+        belief = way(made.seen, x_new, made.kernels, made.W[None], noise)
+        assert_allclose(belief.mean[0], mean, atol=1e-9)
+        assert_allclose(belief.cov[0], cov, atol=1e-9)
+    apart = condition(made.seen, x_new, made.kernels, made.W[None], np.diag(np.diag(noise)))
+    assert not np.allclose(apart.mean[0], mean, atol=1e-3)
+    assert np.all(np.abs(belief.cov[0][:, 0, 2]) > 1e-6)
+
+
+def test_an_output_that_hears_no_latent_tells_of_the_noise_of_another(rng):
+    """A blank channel, read for the sake of the noise that it shares."""
+    made = world(rng, Q=1, D=2, k=1, correlated=True)
+    made = replace(made, W=np.array([[[1.0], [0.0]]]))
+    belief = condition(made.seen, made.X[:3], made.kernels, made.W[None], made.noise)
+    mean, cov = posterior(made, made.X[:3])
+    assert_allclose(belief.mean[0], mean, atol=1e-9)
+    assert_allclose(belief.cov[0], cov, atol=1e-9)
 
 
 def test_an_output_that_no_reading_informs_keeps_its_prior(rng):
@@ -120,9 +155,9 @@ def test_a_covariance_that_needs_help_is_announced_and_a_hopeless_one_refused(rn
     twice = replace(made, X=np.tile(made.X, (2, 1)), Y=np.tile(made.Y, (2, 1)))
     given = made.X[:1], made.kernels, made.W[None]
     with pytest.warns(JitterWarning, match="covariance of"):
-        way(twice.seen, *given, np.zeros(1))
+        way(twice.seen, *given, np.zeros((1, 1)))
     with pytest.raises(NumericalError, match="not positive definite"):
-        way(twice.seen, *given, np.full(1, -0.5))
+        way(twice.seen, *given, np.full((1, 1), -0.5))
 
 
 def test_noise_inside_a_product_is_noise_to_new_sites_too(rng):

@@ -5,26 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from simulated import posterior, world
+from simulated import nearest, posterior, world
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from emgpr.observations import Observations
 from emgpr.prediction import condition_on_neighbours
 
 
-def nearest(made, site, n, scale=1.0):
-    """The world reduced to the sites with the n readings of each output nearest to one."""
-    distance = np.linalg.norm((made.X - site) / scale, axis=1)
-    apart = np.where(np.isnan(made.Y), np.inf, distance[:, None])
-    chosen = [np.argsort(column)[: min(n, np.isfinite(column).sum())] for column in apart.T]
-    rows = np.unique(np.concatenate(chosen))
-    return replace(made, X=made.X[rows], Y=made.Y[rows])
-
-
+@pytest.mark.parametrize("correlated", [False, True])
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize("n", [1, 4, 11])
-def test_each_site_is_predicted_from_its_nearest(rng, n, missing):
-    made = world(rng, missing=missing)
+def test_each_site_is_predicted_from_its_nearest(rng, n, missing, correlated):
+    made = world(rng, missing=missing, correlated=correlated)
     x_new = rng.uniform(size=(5, 2))
     belief = condition_on_neighbours(made.seen, x_new, made.kernels, made.W[None], made.noise, n)
     for i, site in enumerate(x_new):
@@ -74,7 +66,7 @@ def test_an_output_measured_rarely_is_not_crowded_out_by_the_others(rng):
     x_new = rng.uniform(size=(5, 2))
     both = condition_on_neighbours(known, x_new, made.kernels, W[None], made.noise, 4)
     one = condition_on_neighbours(
-        alone, x_new, made.kernels[:1], np.ones((1, 1, 1, 1)), made.noise[:1], 4
+        alone, x_new, made.kernels[:1], np.ones((1, 1, 1, 1)), made.noise[:1, :1], 4
     )
     assert_allclose(both.mean[..., 0], one.mean[..., 0])
     assert_allclose(both.cov[..., 0, 0], one.cov[..., 0, 0])

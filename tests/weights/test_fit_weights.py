@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize as scipy_minimize
 from scipy.stats import multivariate_normal
-from simulated import covariance, readings, start_of, world
+from simulated import gram, readings, start_of, world
 from sklearn.gaussian_process.kernels import RBF
 
 from emgpr.covariance import log_likelihood
@@ -17,9 +17,9 @@ from emgpr.weights import fit, fit_weights
 from emgpr.weights.fit import kernel_matrices
 
 
-@pytest.fixture
-def made(rng):
-    return world(rng, N=26, D=3, Q=3, k=1, missing=0.15)
+@pytest.fixture(params=[False, True], ids=["independent", "correlated"])
+def made(rng, request):
+    return world(rng, N=26, D=3, Q=3, k=1, missing=0.15, correlated=request.param)
 
 
 @pytest.fixture
@@ -35,9 +35,8 @@ def start(made):
 def likelihood(made, part, W):
     """log p of the readings of a part, by scipy."""
     part = replace(made, X=made.X[part], Y=made.Y[part], W=W)
-    x, task, y = readings(part)
-    cov = covariance(part, x, task, x, task) + np.diag(part.noise[task])
-    return multivariate_normal(np.zeros(len(y)), cov).logpdf(y)
+    _, _, y = readings(part)
+    return multivariate_normal(np.zeros(len(y)), gram(part)).logpdf(y)
 
 
 def test_every_member_reports_the_likelihood_of_its_own_batch(made, parts, start):
@@ -70,6 +69,26 @@ def test_a_member_learns_from_its_batch_alone(made, parts, start):
     touched = fit_weights(made.table(Y).seen, parts, start, max_iter=30)
     assert not np.allclose(touched.W[0], together.W[0], atol=1e-3)
     assert_allclose(touched.W[1:], together.W[1:], atol=1e-8)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_every_member_may_start_from_weights_of_its_own(made, parts, start, rng, n_jobs):
+    W = start.W + 0.5 * rng.normal(size=(len(parts), *start.W.shape))
+    together = fit_weights(made.seen, parts, start, W=W, max_iter=5, n_jobs=n_jobs)
+    for member, part in enumerate(parts):
+        own = replace(start, W=W[member])
+        alone = fit_weights(made.seen, [part], own, max_iter=5)
+        assert_allclose(together.W[member], alone.W[0], atol=1e-8)
+        assert_allclose(together.log_likelihood[member], alone.log_likelihood[0], rtol=1e-9)
+        assert together.log_likelihood[member] > likelihood(made, part, W[member])
+
+
+def test_from_where_it_ended_a_search_moves_no_more(made, parts, start):
+    first = fit_weights(made.seen, parts, start, max_iter=500)
+    again = fit_weights(made.seen, parts, start, W=first.W, max_iter=500)
+    assert np.all(again.log_likelihood >= first.log_likelihood - 1e-9)
+    assert_allclose(again.log_likelihood, first.log_likelihood, atol=1e-4)
+    assert again.n_iter.max() < 0.5 * first.n_iter.min()
 
 
 def test_an_output_missing_from_a_batch_keeps_its_start_there(made, parts, start):

@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 from emgpr.covariance import log_likelihood
 from emgpr.latents import Latent
 from emgpr.observations import Observations
-from emgpr.weights import arrange, with_own_parts
+from emgpr.weights import apart, arrange, with_own_parts
 from emgpr.weights.fit import kernel_matrices
 
 SCALES = (0.1, 1.0, 0.12, 1.1)
@@ -32,7 +32,18 @@ def test_with_a_latent_for_each_task_it_is_the_papers_delta(tasks, seen):
     start = arrange(tasks, seen, 4, 1)
     assert_array_equal(start.W[..., 0], np.eye(4))
     assert_allclose([kernel.length_scale for kernel in start.kernels], SCALES)
-    assert_array_equal(start.noise, [0.01, 0.02, 0.03, 0.04])
+    assert_array_equal(start.noise, np.diag([0.01, 0.02, 0.03, 0.04]))
+
+
+@pytest.mark.parametrize("further", [0, 2])
+def test_no_transfer_is_every_task_with_its_own_process_and_noise(tasks, seen, further):
+    """Latents beyond the tasks have no part in it; step 2 starts there if each has one."""
+    alone = apart([*tasks, *[Latent(RBF(9.0), 1.0, 0.0)] * further], 4)
+    start = arrange(tasks, seen, 4, 1)
+    assert_allclose([kernel.length_scale for kernel in alone.kernels], SCALES)
+    assert_array_equal(alone.W, start.W)
+    assert_array_equal(alone.noise, start.noise)
+    assert_array_equal(alone.noise_bounds, start.noise_bounds)
 
 
 def test_with_fewer_latents_tasks_with_like_kernels_share_one(tasks, seen):

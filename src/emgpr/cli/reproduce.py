@@ -1,4 +1,4 @@
-"""`emgpr reproduce`: the paper's tables and figures."""
+"""`emgpr reproduce`: the paper's tables and figures, and our own."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,9 @@ import typer
 
 from emgpr.cli.complaints import complain, folder, progress, reading
 
-reproduce = typer.Typer(no_args_is_help=True, help="The paper's tables and figures, run anew.")
+reproduce = typer.Typer(
+    no_args_is_help=True, help="The paper's tables and figures, and ours, run anew."
+)
 
 STOPPED = 130  # as shells say of a command ended by ctrl-C
 
@@ -109,6 +111,75 @@ def atms(
         ]
     )
     _hand_over(text, {"mse": mse, "mae": mae}, [rows_file], out, as_json)
+
+
+@reproduce.command()
+def choices(
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder of further data: CSV files, inputs in columns named x_…."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for rows and tables.")] = Path(
+        "results/choices"
+    ),
+    folds: Annotated[int, typer.Option(min=1, max=4, help="Quarters of the sites left out.")] = 2,
+    as_json: AsJson = False,
+    n_jobs: Jobs = -1,
+) -> None:
+    """Why the defaults are what they are: candidates cross-validated on training data.
+
+    Hours. Every fit is a line of rows.jsonl; stopped, the same command goes on from there.
+
+    \b
+    Examples:
+      emgpr reproduce choices
+      emgpr reproduce choices --data more --folds 1
+    """
+    rows_file = folder(out) / "rows.jsonl"
+    from emgpr.experiments import choices as experiment
+    from emgpr.experiments import choices_results as results
+
+    with reading():
+        tables = experiment.embedded() | ({} if data is None else experiment.from_folder(data))
+    with _stoppable(rows_file):
+        rows = experiment.reproduce(
+            tables, rows_file, folds=folds, n_jobs=n_jobs, verbose=progress()
+        )
+    text = "\n\n".join(
+        [
+            "# Choices",
+            results.COORDINATES_CAPTION,
+            results.coordinates_text(rows),
+            results.WITHHELD_CAPTION,
+            results.withheld_text(rows),
+        ]
+    )
+    _hand_over(text, {"rows": rows}, [rows_file], out, as_json)
+
+
+@reproduce.command()
+def rules(
+    out: Annotated[Path, typer.Option(help="Folder for rows and table.")] = Path("results/rules"),
+    folds: Annotated[int, typer.Option(min=1, max=4, help="Quarters of the sites left out.")] = 2,
+    as_json: AsJson = False,
+    n_jobs: Jobs = -1,
+) -> None:
+    """The combination rules on Jura and AMSU-A: error, log density, coverage.
+
+    Minutes. Every fit is a line of rows.jsonl; stopped, the same command goes on from there.
+
+    \b
+    Examples:
+      emgpr reproduce rules
+      emgpr reproduce rules --folds 1
+    """
+    rows_file = folder(out) / "rows.jsonl"
+    from emgpr.experiments import rules as experiment
+
+    with _stoppable(rows_file):
+        rows = experiment.reproduce(rows_file, folds=folds, n_jobs=n_jobs, verbose=progress())
+    text = "\n\n".join(["# Combination rules", experiment.CAPTION, experiment.text(rows)])
+    _hand_over(text, {"rows": rows}, [rows_file], out, as_json)
 
 
 @contextmanager

@@ -39,29 +39,29 @@ def prior(
 def readings(
     table: Observations,
     B: Float[Array, "*m Q D D"],
-    noise: Float[Array, "*s D"],
+    noise: Float[Array, "*s D D"],
     K: Float[Array, "*b Q N N"],
 ) -> Float[Array, "*b DN DN"]:
     """Covariance of what was read: signal and noise, unseen readings decoupled."""
     cov = between_tasks(B, K)
-    np.einsum("...didi->...di", cov)[...] += noise[..., :, None]
+    np.einsum("...diei->...dei", cov)[...] += noise[..., None]
     return table.only_seen(cov)
 
 
 def likelihood_and_contractions(
     table: Observations,
     W: Float[Array, "*b Q D k"],
-    noise: Float[Array, "*s D"],
+    noise: Float[Array, "*s D D"],
     K: Float[Array, "*b Q N N"],
     *,
     of_kernels: bool,
 ) -> tuple[
     Float[Array, "*b"],
     Float[Array, "*b Q D D"],
-    Float[Array, "*b D"],
+    Float[Array, "*b D D"],
     Float[Array, "*b Q N N"] | None,
 ]:
-    """Log-likelihood and its derivatives with respect to B_q, σ², and K_q if asked for.
+    """Log-likelihood and its derivatives with respect to B_q, Σ, and K_q if asked for.
 
     All from G = γγᵀ − cov⁻¹ (the paper's gradient), contracted against what is
     fixed: one matrix product of (D², N²) by (N², Q), never ∂cov/∂θ itself.
@@ -81,7 +81,7 @@ def likelihood_and_contractions(
     # Unseen readings have unit rows of their own in G; K_q must not see them.
     if not table.complete:
         G *= table.seen[..., :, :, None, None] & table.seen[..., None, None, :, :]
-    of_noise = 0.5 * np.einsum("...didi->...d", G)
+    of_noise = 0.5 * np.einsum("...diei->...de", G)
     G = np.swapaxes(G, -3, -2).reshape(*G.shape[:-4], D * D, N * N)
     flat = K.reshape(*batch, Q, N * N)
     of_B = 0.5 * np.swapaxes(G @ np.swapaxes(flat, -1, -2), -1, -2)

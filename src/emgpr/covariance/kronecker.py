@@ -1,7 +1,7 @@
 """One latent process and complete tables: two eigendecompositions, O(N³ + D³).
 
-With K = UΛUᵀ and Σ^-½ B Σ^-½ = VMVᵀ, cov = T⁻ᵀ(M ⊗ Λ + I)T⁻¹ in the basis
-T = Σ^-½V over tasks and U over sites, so every quantity is a D × N table.
+With K = UΛUᵀ, Σ = LLᵀ and L⁻¹BL⁻ᵀ = VMVᵀ, cov = T⁻ᵀ(M ⊗ Λ + I)T⁻¹ in the basis
+T = L⁻ᵀV over tasks and U over sites, so every quantity is a D × N table.
 """
 
 import numpy as np
@@ -17,12 +17,12 @@ Array = np.ndarray
 def likelihood_and_contractions(
     table: Observations,
     W: Float[Array, "*b 1 D k"],
-    noise: Float[Array, "*s D"],
+    noise: Float[Array, "*s D D"],
     K: Float[Array, "*b 1 N N"],
 ) -> tuple[
     Float[Array, "*b"],
     Float[Array, "*b 1 D D"],
-    Float[Array, "*b D"],
+    Float[Array, "*b D D"],
     Float[Array, "*b 1 N N"] | None,
 ]:
     """The dense form's answer, without the dense matrix."""
@@ -30,22 +30,19 @@ def likelihood_and_contractions(
     lam, U = np.linalg.eigh(np.where(fine, K, 0.0)[..., 0, :, :])
     # Beyond what the jitter policy forgives, K is no covariance.
     fine = fine[..., 0, 0, 0] & (lam[..., 0] >= -JITTERS[-1] * lam[..., -1])
-    root = np.sqrt(noise)
-    scaled = coregionalization(W)[..., 0, :, :] / (root[..., :, None] * root[..., None, :])
-    mu, V = np.linalg.eigh(scaled)
+    root = np.linalg.inv(np.linalg.cholesky(noise))  # L⁻¹
+    mu, V = np.linalg.eigh(root @ coregionalization(W)[..., 0, :, :] @ _T(root))
     lam, mu = np.maximum(lam, 0.0)[..., None, :], np.maximum(mu, 0.0)[..., :, None]
-    T = V / root[..., :, None]
+    T = _T(root) @ V
     A = 1 / (mu * lam + 1)
 
     Y = _T(T) @ table.y @ U
     gamma = Y * A
     D, N = table.y.shape[-2:]
-    value = -0.5 * (
-        (Y * gamma - np.log(A)).sum((-2, -1)) + N * np.log(noise).sum(-1) + D * N * LOG_2PI
-    )
+    logdet = -2 * np.log(np.einsum("...dd->...d", root)).sum(-1)
+    value = -0.5 * ((Y * gamma - np.log(A)).sum((-2, -1)) + N * logdet + D * N * LOG_2PI)
     of_B = 0.5 * T @ ((gamma * lam) @ _T(gamma) - _diagonal((A * lam).sum(-1))) @ _T(T)
-    turned = T @ (gamma @ _T(gamma) - _diagonal(A.sum(-1))) @ _T(T)
-    of_noise = 0.5 * np.einsum("...dd->...d", turned)
+    of_noise = 0.5 * T @ (gamma @ _T(gamma) - _diagonal(A.sum(-1))) @ _T(T)
     of_K = 0.5 * U @ (_T(gamma * mu) @ gamma - _diagonal((A * mu).sum(-2))) @ _T(U)
     value = np.where(fine, value, -np.inf)
     return value, of_B[..., None, :, :], of_noise, of_K[..., None, :, :]

@@ -4,8 +4,8 @@ While the kernels are held, K_q = Φ_q Φ_qᵀ with as many columns as K_q has
 eigenvalues that matter beside the noise. With all columns side by side in Φ,
 column i of latent `of[i]`, C = W Σ⁻¹ Wᵀ between latents and G = ΦᵀΦ,
 
-    B = I + C[of, of] ∘ G,   b_i = Σ_l w[of_i, l] (Φᵀ y_l)_i / σ_l²
-    log p(y) = −½ (Σ y²/σ² − bᵀB⁻¹b + log|B| + N Σ log σ² + n log 2π)
+    B = I + C[of, of] ∘ G,   b_i = Σ_l (W Σ⁻¹)[of_i, l] (Φᵀ y_l)_i
+    log p(y) = −½ (tr Σ⁻¹yyᵀ − bᵀB⁻¹b + log|B| + N log|Σ| + n log 2π)
 
 so a step costs R³, not (D·N)³, and nothing in it depends on N.
 """
@@ -32,20 +32,21 @@ class Span:
     blocks: tuple[slice, ...]  # the columns of Φ that belong to each latent (and rank)
     G: Float[Array, "R R"]
     projected: Float[Array, "R D"]  # Φᵀ y_l
-    power: Float[Array, " D"]  # Σ_i y_l(x_i)²
+    power: Float[Array, "D D"]  # Σ_i y_l(x_i) y_m(x_i)
     n_sites: int
 
 
 def span_of(
-    table: Observations, noise: Float[Array, " D"], K: Float[Array, "Q N N"], rank: int
+    table: Observations, noise: Float[Array, "D D"], K: Float[Array, "Q N N"], rank: int
 ) -> Span | None:
     """The span of a table's latents; None where the dense form is as cheap or the only one."""
     if not table.complete:
         return None
+    least = TOLERANCE * float(np.linalg.eigvalsh(noise)[0])
     Phi = []
     for matrix in K:
         values, vectors = np.linalg.eigh(matrix)
-        kept = values > TOLERANCE * noise.min()
+        kept = values > least
         Phi += [vectors[:, kept] * np.sqrt(values[kept])] * rank
     ends = np.cumsum([columns.shape[1] for columns in Phi]).tolist()
     if ends[-1] > WORTH * table.y.size:
@@ -55,18 +56,19 @@ def span_of(
         tuple(slice(start, end) for start, end in zip([0, *ends], ends, strict=False)),
         features.T @ features,
         features.T @ table.y.T,
-        (table.y**2).sum(axis=1),
+        table.y @ table.y.T,
         table.n_sites,
     )
 
 
 def log_likelihood_in_span(
-    span: Span, W: Float[Array, "Q D k"], noise: Float[Array, " D"]
+    span: Span, W: Float[Array, "Q D k"], noise: Float[Array, "D D"]
 ) -> tuple[float, Float[Array, "Q D k"]]:
     """log p(y) and its gradient with respect to the weights."""
     Q, D, rank = W.shape
     heard = np.swapaxes(W, 1, 2).reshape(Q * rank, D)  # a row for each block
-    scaled = heard / noise
+    precision = np.linalg.inv(noise)
+    scaled = heard @ precision
     C = scaled @ heard.T
     blocks = list(enumerate(span.blocks))
     B = np.empty_like(span.G)
@@ -81,10 +83,10 @@ def log_likelihood_in_span(
         return -np.inf, np.zeros_like(W)
     a = L.solve(b[:, None])[:, 0]
     value = -0.5 * (
-        (span.power / noise).sum()
+        np.vdot(span.power, precision)
         - b @ a
         + float(L.logdet())
-        + span.n_sites * (np.log(noise).sum() + D * LOG_2PI)
+        + span.n_sites * (np.linalg.slogdet(noise)[1] + D * LOG_2PI)
     )
     # The slope along C[p, q] is −½ E[p, q], with E the sums of (a aᵀ + B⁻¹) ∘ G over blocks. B⁻¹
     # is there in its lower triangle only: whole below the diagonal blocks, half in them.
@@ -97,5 +99,5 @@ def log_likelihood_in_span(
             G, part = span.G[rows, columns], inverse[rows, columns]
             E[p, q] = E[q, p] = np.vdot(part, G) + a[rows] @ G @ a[columns]
         E[p, p] += np.vdot(part, G) - np.diagonal(part) @ np.diagonal(G)
-    gradient = (pulled - E @ heard) / noise
+    gradient = (pulled - E @ heard) @ precision
     return float(value), np.swapaxes(gradient.reshape(Q, rank, D), 1, 2)

@@ -2,5 +2,16 @@
 
 from emgpr.estimators.emgpr import EMGPR
 from emgpr.estimators.family import ICM, LMC, SLFM, IndependentGP
+from emgpr.estimators.findings import CrossValidation, TransferReport
+from emgpr.estimators.left_out import spatial_blocks
 
-__all__ = ["EMGPR", "ICM", "LMC", "SLFM", "IndependentGP"]
+__all__ = [
+    "EMGPR",
+    "ICM",
+    "LMC",
+    "SLFM",
+    "CrossValidation",
+    "IndependentGP",
+    "TransferReport",
+    "spatial_blocks",
+]

@@ -2,9 +2,12 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float, Int
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -14,15 +17,29 @@ from sklearn.gaussian_process.kernels import RBF, Kernel
 from emgpr.ensemble import split_sites
 from emgpr.estimators.door import enter_inputs, enter_outputs, refuse_unobserved
 from emgpr.estimators.predictor import Predictor
-from emgpr.estimators.settings import Unread, check_settings
+from emgpr.estimators.settings import FEW_SITES, Unread, check_settings, settle
+from emgpr.estimators.switch_off import switch_off
+from emgpr.estimators.validation import losing_outputs
 from emgpr.execution import RandomState, generator, threads_for
-from emgpr.latents import Latent, borrow_latents, fit_latents, is_length_scale
+from emgpr.latents import Latent, borrow_latents, choose_kernels, fit_latents, is_length_scale
 from emgpr.observations import Observations
-from emgpr.transforms import OutputScale
-from emgpr.weights import FittedWeights, Mixture, arrange, fit_weights, refine_jointly
+from emgpr.transforms import Marginals, choose_transforms, one_each
+from emgpr.weights import (
+    FittedWeights,
+    Mixture,
+    Refined,
+    Stage,
+    apart,
+    arrange,
+    fit_weights,
+    refine,
+    thinned,
+)
 
 Array = np.ndarray
+
 Conditioning: TypeAlias = Literal["auto", "all", "batch"] | int
+Kernels: TypeAlias = Kernel | Sequence[Kernel] | Literal["auto"] | None
 Learner: TypeAlias = (
     Literal["exact"] | GaussianProcessRegressor | Sequence[GaussianProcessRegressor]
 )
@@ -31,21 +48,23 @@ Learner: TypeAlias = (
 class MultiOutputGP(Predictor):
     """Every estimator of the family; each makes some of these settings its parameters."""
 
-    n_latents: int | None = None
-    rank: int = 1
+    n_latents: int | Literal["auto"] | None = None
+    rank: int | None = 1
     batch_size: int | Literal["auto"] | None = None
     n_members: int | None = None
     partition: Literal["random", "strided"] = "random"
-    refine: Literal[0, "joint"] = "joint"
+    noise: Literal["auto", "independent", "correlated"] = "independent"
+    refine: int | Literal["auto", "joint"] = "joint"
+    transfer: Literal["full", "safe"] = "full"
     transform = Unread()
 
     def __init__(
         self,
-        kernel: Kernel | Sequence[Kernel] | None = None,
+        kernel: Kernels = None,
         *,
         conditioning: Conditioning = "auto",
         latent_learner: Learner = "exact",
-        transform: Literal["log"] | None = None,
+        transform: Any = None,
         normalize_y: bool = True,
         max_iter: int = 120,
         n_restarts: int = 5,
@@ -79,29 +98,42 @@ class MultiOutputGP(Predictor):
         check_settings(self)
         rng = generator(self.random_state)
         seen = self._enter(X, y)
+        self._settled = settle(self, seen)
         parts = self._deal(seen, rng)  # the ensemble: sites of each member
         with threads_for(max(seen.n_sites, seen.n_tasks * max(map(len, parts)))):
             tasks = self._learn_latents(seen, rng)  # step 1
             mixture, members = self._learn_weights(seen, parts, tasks)  # step 2
-        return self._remember(seen, parts, mixture, members)
+            self._apart = apart(tasks, seen.n_tasks)  # what no transfer would have been
+            self._remember(seen, parts, mixture, members)
+            if self.transfer == "safe" and seen.n_tasks > 1:
+                self._lost = {by: losing_outputs(self, by) for by in ("site", "output")}
+        self.alone_ = {by: [self.output_names_[d] for d in lost] for by, lost in self._lost.items()}
+        return self
 
     def _enter(self, X: Any, y: Any) -> Observations:
         """Standardised observations; remembers names and scales."""
         inputs = enter_inputs(self, X, fitting=True)
         Y, self.output_names_, self._flat = enter_outputs(y, len(inputs))
-        refuse_unobserved(Y, self.output_names_)
+        names = self.output_names_
+        refuse_unobserved(Y, names)
+        self._index = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(len(inputs))
         # A site where nothing was measured teaches nothing and is dealt to no member.
         self._rows = np.flatnonzero(~np.isnan(Y).all(axis=1))
         inputs, Y = inputs[self._rows], Y[self._rows]
         self._doubt_single_values(Y)
         self.n_outputs_ = Y.shape[1]
-        self._scale = OutputScale.learned(
-            Y,
-            log=vars(self)["transform"] == "log",
-            normalize=self.normalize_y,
-            names=self.output_names_,
-        )
-        return Observations.from_table(inputs, self._scale.forward(Y, self.output_names_))
+        chosen = self._transforms(inputs, Y)
+        self._scale = Marginals.learned(Y, chosen, normalize=self.normalize_y, names=names)
+        self.transforms_ = one_each(chosen, names)
+        return Observations.from_table(inputs, self._scale.forward(Y, names))
+
+    def _transforms(self, inputs: Array, Y: Array) -> Any:
+        """As the user said, or what the data ask for."""
+        given = vars(self)["transform"]
+        if isinstance(given, str) and given == "auto":
+            with threads_for(len(inputs)):
+                return choose_transforms(inputs, Y, n_jobs=self.n_jobs, verbose=self.verbose)
+        return given
 
     def _doubt_single_values(self, Y: Float[Array, "N D"]) -> None:
         for d in np.flatnonzero(np.nanmin(Y, axis=0) == np.nanmax(Y, axis=0)).tolist():
@@ -114,17 +146,14 @@ class MultiOutputGP(Predictor):
                 stacklevel=4,
             )
 
-    def _n_latents(self, D: int) -> int:
-        return D if self.n_latents is None else self.n_latents
-
     def _kernels(self, seen: Observations) -> list[Kernel]:
         """The kernel of every task; with a list, also those of latents beyond the tasks."""
         D, P = seen.n_tasks, seen.x.shape[1]
-        given = RBF() if self.kernel is None else self.kernel
+        given = RBF() if self.kernel is None or isinstance(self.kernel, str) else self.kernel
         if isinstance(given, Kernel):
             kernels = [clone(given)] * D
         else:
-            Q = self._n_latents(D)
+            Q = self._settled.n_latents
             if len(given) != Q:
                 raise ValueError(
                     f"kernel holds {len(given)} kernels for {Q} latent processes; give "
@@ -143,16 +172,18 @@ class MultiOutputGP(Predictor):
 
     def _learn_latents(self, seen: Observations, rng: np.random.Generator) -> list[Latent]:
         kernels = self._kernels(seen)
+        learn = partial(
+            fit_latents,
+            seen,
+            n_restarts=self.n_restarts,
+            max_iter=self.max_iter,
+            rng=rng,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
         if isinstance(self.latent_learner, str):
-            tasks = fit_latents(
-                seen,
-                kernels,
-                n_restarts=self.n_restarts,
-                max_iter=self.max_iter,
-                rng=rng,
-                n_jobs=self.n_jobs,
-                verbose=self.verbose,
-            )
+            automatic = isinstance(self.kernel, str)
+            tasks = choose_kernels(seen, learn) if automatic else learn(kernels)
         elif len(kernels) > seen.n_tasks:
             raise ValueError(
                 f"latent_learner gives a process for each of {seen.n_tasks} outputs, and kernel "
@@ -176,47 +207,96 @@ class MultiOutputGP(Predictor):
         return tasks
 
     def _arrange(self, tasks: list[Latent], seen: Observations) -> Mixture:
-        Q = self._n_latents(seen.n_tasks)
+        Q, rank = self._settled.n_latents, self._settled.rank
         listed = isinstance(self.kernel, list | tuple)
-        return arrange(tasks, seen, Q, self.rank, own_kernels=listed)
+        return arrange(tasks, seen, Q, rank, own_kernels=listed)
 
     def _deal(self, seen: Observations, rng: np.random.Generator) -> list[Int[Array, " _"]]:
-        D = seen.n_tasks
-        size = self.batch_size
-        if size == "auto":
-            # N₀·D readings must tell Q·D·k weights; a single output has nothing to mix, and
-            # noise that is learned beside each small batch's own weights would be explained away.
-            size = None if D == 1 or self.refine else max(D**2, 3 * self._n_latents(D) * self.rank)
-        parts = split_sites(seen.n_sites, size, self.partition, rng)
-        return parts[: self.n_members]
+        plan = self._settled
+        parts = split_sites(seen.n_sites, plan.batch_size, self.partition, rng)
+        least, n = min(map(len, parts)), plan.n_weights
+        if self.n_members is None and len(parts) > len(parts[: plan.n_members]):
+            self._advise(
+                f'batch_size="auto": {seen.n_readings} readings are too many to learn from at '
+                f"once; {plan.n_members} batches of {least} sites are learned from, all are "
+                "predicted from. Set n_members or batch_size to learn from more."
+            )
+        if plan.refine and len(parts) > 1 and least < FEW_SITES * n:
+            self._advise(
+                f"Batches of {least} sites are small to learn kernels and noise beside {n} weights "
+                f"an output of their own, and may leave no noise; set batch_size={FEW_SITES * n} "
+                "or more, None for all sites, or refine=0 to stop after the paper's two steps."
+            )
+        return parts[: plan.n_members]
 
     def _learn_weights(
         self, seen: Observations, parts: list[Int[Array, " _"]], tasks: list[Latent]
     ) -> tuple[Mixture, FittedWeights]:
         start = self._arrange(tasks, seen)  # w_d = δ_d
+        # The joint ascent moves on from here in any case: some of the sites show the way.
+        sites = thinned(seen, parts) if self._settled.refine == "joint" else parts
         members = fit_weights(
-            seen, parts, start, max_iter=self.max_iter, n_jobs=self.n_jobs, verbose=self.verbose
+            seen, sites, start, max_iter=self.max_iter, n_jobs=self.n_jobs, verbose=self.verbose
         )
-        lost = int((~members.converged).sum())
-        if lost and not self.refine:
+        learned = self._learn_on(seen, parts, start, members)
+        if isinstance(self.n_latents, str):
+            learned = switch_off(seen, learned, partial(self._relearn, seen, parts))
+        self.history_ = learned.history
+        if learned.trouble:
             self.converged_ = False
-            self._warn(
+            self._warn(learned.trouble)
+        return learned.mixture, learned.members
+
+    def _learn_on(
+        self,
+        seen: Observations,
+        parts: list[Int[Array, " _"]],
+        start: Mixture,
+        members: FittedWeights,
+    ) -> Refined:
+        """The ascent continued, if it is to be."""
+        if not self._settled.refine:
+            lost = int((~members.converged).sum())
+            trouble = (
                 f"Step 2: {lost} of {len(parts)} members did not converge within "
                 f"max_iter={self.max_iter}; try more."
             )
-        if not self.refine:
-            return start, members
-        start, members, trouble = refine_jointly(
-            seen, parts, start, members, max_iter=self.max_iter, names=self.output_names_
+            stage = Stage("weights", float(members.log_likelihood.sum()))
+            return Refined(start, members, [stage], trouble if lost else "")
+        refined = refine(
+            seen,
+            parts,
+            start,
+            members,
+            sweeps=self._settled.refine,
+            correlated=self._settled.correlated,
+            max_iter=self.max_iter,
+            n_jobs=self.n_jobs,
+            names=self.output_names_,
+            verbose=self.verbose,
         )
-        if trouble:
-            self.converged_ = False
-            self._warn(f"Joint refinement: {trouble}.")
-        return start, members
+        trouble = f"Refinement: {refined.trouble}." if refined.trouble else ""
+        return replace(refined, trouble=trouble)
+
+    def _relearn(
+        self,
+        seen: Observations,
+        parts: list[Int[Array, " _"]],
+        mixture: Mixture,
+        W: Float[Array, "L Q D k"],
+    ) -> Refined:
+        """Without a latent that was switched off."""
+        if self._settled.refine == "joint":
+            nothing = np.zeros(len(W))
+            members = FittedWeights(W, nothing, nothing > 0, nothing.astype(int))
+        else:
+            members = fit_weights(
+                seen, parts, mixture, W=W, max_iter=self.max_iter, n_jobs=self.n_jobs
+            )
+        return self._learn_on(seen, parts, mixture, members)
 
     def _warn(self, what: str) -> None:
-        warnings.warn(
-            what,
-            ConvergenceWarning,
-            stacklevel=4,
-        )
+        warnings.warn(what, ConvergenceWarning, stacklevel=4)
+
+    def _advise(self, what: str) -> None:
+        warnings.warn(what, UserWarning, stacklevel=4)

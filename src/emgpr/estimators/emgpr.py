@@ -1,11 +1,9 @@
-"""EMGPR: the paper's algorithm as a scikit-learn estimator."""
+"""EMGPR: the method as a scikit-learn estimator."""
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal, Self
 
-from sklearn.gaussian_process.kernels import Kernel
-
-from emgpr.estimators.base import Conditioning, Learner, MultiOutputGP
+from emgpr.estimators.base import Conditioning, Kernels, Learner, MultiOutputGP
 from emgpr.execution import RandomState
 
 
@@ -13,43 +11,67 @@ class EMGPR(MultiOutputGP):
     """Ensemble multi-task Gaussian process regression with multiple latent processes.
 
     Every output is a mixture of latent Gaussian processes plus noise. Step 1
-    learns a process from each output alone; step 2 learns, on mini-batches of
-    sites, how every output hears every process; predictions of the members of
-    this ensemble are averaged.
+    learns a process from each output alone; step 2 how every output hears every
+    process; then all is learned on jointly. The defaults were chosen by cross-validation on
+    the training data of many data sets (docs/choices.md); `EMGPR.paper()` is the method as
+    published: two steps, on mini-batches whose members' predictions are averaged.
 
     Parameters
     ----------
-    kernel : kernel, list of kernels, or None
-        Any scikit-learn kernel, used for every latent process, or a list with one
-        each. None is `RBF()`. Length-scales start from the data, and their bounds too
+    kernel : "auto", kernel, list of kernels, or None
+        "auto" chooses RBF or Matern of nu 5/2, 3/2 or 1/2 for each output by the
+        likelihood of step 1, with a length-scale for each input column where that earns its
+        parameters. Or any scikit-learn kernel, used for every latent process, or a list with
+        one each; None is `RBF()`. Length-scales start from the data, and their bounds too
         unless you set them; a length-scale other than 1 is one more start. The noise needs
         no WhiteKernel, but one added to the kernel sets its start and bounds.
-    n_latents : int or None
-        Number of latent processes Q; None is one for each output.
-    rank : int
-        Rank k of each coregionalisation matrix B_q = W_q W_qᵀ.
+    n_latents : int, "auto" or None
+        Number of latent processes Q; None is one for each output. "auto" starts there and
+        switches off those that cross-validation does not miss.
+    rank : int or None
+        Rank k of each coregionalisation matrix B_q = W_q W_qᵀ, at most the number of outputs.
+        None is 2 if the ascent continues after the two steps (`refine`) and every member has
+        five sites for each weight vector, else 1.
+    noise : {"auto", "correlated", "independent"}
+        Whether the noises of the outputs of a sample are related. If they are, outputs
+        measured at a new site inform on the others through their noise too. "auto" is
+        correlated if the ascent continues after the two steps.
     batch_size : int, "auto" or None
-        Sites in a mini-batch. "auto" is D² as in the paper, but at least three sites
-        for every weight vector, and all of them with `refine="joint"` or a single output;
-        None learns one set of weights from all sites.
+        Sites in a mini-batch. "auto" learns from all sites with `refine`, or, beyond 3000
+        readings, from batches of some 1500 (at most 8, with a warning); with `refine=0` it is
+        D² as in the paper, but at least three sites for every weight vector. None learns one
+        set of weights from all sites.
     n_members : int or None
         At most so many members are trained; None trains one for every mini-batch.
     partition : {"random", "strided"}
         How sites are dealt to the mini-batches; "strided" is the paper's.
+    combine : {"mean", "average", "poe", "gpoe", "bcm", "rbcm", "grbcm", "barycenter"} or function
+        How the members' beliefs are joined. "mean" is their mixture, "average" one Gaussian of
+        the same mean and covariance. A function of yours takes (means, covs, prior);
+        `emgpr.ensemble.check_rule` tells whether it can be used.
     conditioning : {"auto", "all", "batch"} or int
         What a member predicts from: all readings, those of its own batch, or this many of
         each output, the nearest. "auto" takes all while that is affordable, then 16
         neighbours with a warning.
-    refine : {0, "joint"}
-        0 stops after the two steps, as the paper does; "joint" continues to the joint
-        maximum likelihood of kernels, noise and weights (with mini-batches: kernels and noise
-        that all share, weights of each; batches should then be large).
+    refine : "auto", "joint" or int
+        0 stops after the two steps, as the paper does; n makes that many further sweeps over
+        (kernels, noise) and weights; "joint" continues to the joint maximum likelihood of
+        kernels, noise and weights (with mini-batches: kernels and noise that all share,
+        weights of each; batches should then be large). "auto" is "joint", but 0 if
+        you set a `batch_size` below five sites for each weight vector.
+    transfer : {"safe", "full"}
+        "safe" lets an output that transfer does not help, in cross-validation, keep to its
+        own process. That is asked, and answered, apart for sites where nothing else is known
+        and for those where other outputs are.
     latent_learner : "exact", GaussianProcessRegressor or list of those
         Who does step 1: exact maximum likelihood, or scikit-learn's regressor, fitted
         (what it learned is used; with a transform it must have learned from transformed
         outputs) or not (fitted to every output). Its kernel, if it has one, is used.
-    transform : {None, "log"}
-        "log" for positive, skewed outputs. Predictions come back on your scale.
+    transform : "auto", "log", "yeo-johnson", "normal-score", transformer, list, dict or None
+        What makes the outputs near Gaussian: by name, a scikit-learn transformer with an
+        inverse, a list with one for each output, or a dict from outputs to these. "auto"
+        chooses among the names by the density of readings left out. Predictions
+        come back on your scale.
     normalize_y : bool
         Bring every output to mean 0 and variance 1 first. The kernels have unit
         variance, so switch this off only if yours already are.
@@ -67,10 +89,14 @@ class EMGPR(MultiOutputGP):
     Attributes
     ----------
     kernels_ : list of the Q fitted kernels, of unit variance
-    noise_ : (D,) noise variance of each output, standardised
+    noise_ : noise of the standardised outputs: (D, D) covariance if correlated, else (D,) variances
+    transforms_ : list with the transform of each output
     weights_ : (L, Q, D, k) weights of each member
     coregionalization_ : (Q, D, D) W_q W_qᵀ, the mean over members
+    variance_shares_ : DataFrame, share of each output's variance from each latent and the noise
     log_marginal_likelihood_value_ : sum over members of their batches' log-likelihood
+    history_ : list of (what was learned, log-likelihood reached), never falling
+    alone_ : dict with the outputs that keep to their own process, by "site" and by "output"
     converged_ : whether every optimisation converged inside its bounds
     n_iter_ : iterations of the longest optimisation
     conditioning_ : what predictions are conditioned on
@@ -81,28 +107,32 @@ class EMGPR(MultiOutputGP):
     >>> from emgpr import EMGPR
     >>> from emgpr.datasets import jura_table
     >>> jura = jura_table()                      # Cd withheld at the 100 validation sites
-    >>> model = EMGPR(transform="log", batch_size=9, partition="strided", random_state=0)
-    >>> model = model.fit(jura.X, jura.Y)        # NaN: not measured
+    >>> model = EMGPR(random_state=0).fit(jura.X, jura.Y)        # NaN: not measured
     >>> cd, std = (a[:, 0] for a in model.predict(jura.X[jura.test], return_std=True))
     >>> print(f"{abs(cd - jura.truth['Cd']).mean():.2f} mg/kg")
-    0.40 mg/kg
+    0.39 mg/kg
+    >>> model.transforms_
+    ['log', 'log', 'log']
     """
 
     def __init__(
         self,
-        kernel: Kernel | Sequence[Kernel] | None = None,
+        kernel: Kernels = "auto",
         *,
-        n_latents: int | None = None,
-        rank: int = 1,
+        n_latents: int | Literal["auto"] | None = None,
+        rank: int | None = None,
+        noise: Literal["auto", "independent", "correlated"] = "auto",
         batch_size: int | Literal["auto"] | None = "auto",
         n_members: int | None = None,
         partition: Literal["random", "strided"] = "random",
+        combine: str | Callable[..., Any] = "mean",
         conditioning: Conditioning = "auto",
-        refine: Literal[0, "joint"] = 0,
+        refine: int | Literal["auto", "joint"] = "auto",
+        transfer: Literal["full", "safe"] = "safe",
         latent_learner: Learner = "exact",
-        transform: Literal["log"] | None = None,
+        transform: Any = "auto",
         normalize_y: bool = True,
-        max_iter: int = 120,
+        max_iter: int = 250,
         n_restarts: int = 5,
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -122,7 +152,35 @@ class EMGPR(MultiOutputGP):
         )
         self.n_latents = n_latents
         self.rank = rank
+        self.noise = noise
         self.batch_size = batch_size
         self.n_members = n_members
         self.partition = partition
+        self.combine = combine
         self.refine = refine
+        self.transfer = transfer
+
+    @classmethod
+    def paper(cls, **changes: Any) -> Self:
+        """The settings of the paper, but for those that you change.
+
+        RBF kernels, two steps, independent noise, strided batches of D² sites, the mean
+        of the members, no transform (the paper's Jura experiment takes logarithms).
+
+        >>> EMGPR.paper(transform="log")
+        EMGPR(combine='average', kernel=None, max_iter=120, noise='independent',
+              partition='strided', rank=1, refine=0, transfer='full',
+              transform='log')
+        """
+        published = {
+            "kernel": None,
+            "rank": 1,
+            "noise": "independent",
+            "partition": "strided",
+            "combine": "average",
+            "refine": 0,
+            "transfer": "full",
+            "transform": None,
+            "max_iter": 120,
+        }
+        return cls(**(published | changes))

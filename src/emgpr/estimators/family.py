@@ -1,13 +1,11 @@
 """The family: models that are the same machine with other settings."""
 
-from collections.abc import Sequence
-from typing import Literal
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
-from sklearn.gaussian_process.kernels import Kernel
 
-from emgpr.estimators.base import Conditioning, Learner, MultiOutputGP
+from emgpr.estimators.base import Conditioning, Kernels, Learner, MultiOutputGP
 from emgpr.execution import RandomState
 from emgpr.latents import Latent
 from emgpr.observations import Observations
@@ -56,13 +54,13 @@ class LMC(MultiOutputGP):
 
     def __init__(
         self,
-        kernel: Kernel | Sequence[Kernel] | None = None,
+        kernel: Kernels = None,
         *,
         n_latents: int | None = None,
         rank: int = 1,
         conditioning: Conditioning = "auto",
         latent_learner: Learner = "exact",
-        transform: Literal["log"] | None = None,
+        transform: Any = None,
         normalize_y: bool = True,
         max_iter: int = 120,
         n_restarts: int = 5,
@@ -106,12 +104,12 @@ class ICM(MultiOutputGP):
 
     def __init__(
         self,
-        kernel: Kernel | Sequence[Kernel] | None = None,
+        kernel: Kernels = None,
         *,
         rank: int = 1,
         conditioning: Conditioning = "auto",
         latent_learner: Learner = "exact",
-        transform: Literal["log"] | None = None,
+        transform: Any = None,
         normalize_y: bool = True,
         max_iter: int = 120,
         n_restarts: int = 5,
@@ -152,12 +150,12 @@ class SLFM(MultiOutputGP):
 
     def __init__(
         self,
-        kernel: Kernel | Sequence[Kernel] | None = None,
+        kernel: Kernels = None,
         *,
         n_latents: int = 2,
         conditioning: Conditioning = "auto",
         latent_learner: Learner = "exact",
-        transform: Literal["log"] | None = None,
+        transform: Any = None,
         normalize_y: bool = True,
         max_iter: int = 120,
         n_restarts: int = 5,

@@ -1,38 +1,25 @@
 """What every fitted model can do: predict, as arrays or as a frame, and score itself."""
 
-import warnings
-from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from jaxtyping import Float
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from emgpr.covariance.dense import coregionalization
-from emgpr.ensemble import mixture
-from emgpr.estimators.door import enter_inputs, enter_known, enter_outputs
-from emgpr.execution import chunks, each, threads_for
-from emgpr.observations import Observations
-from emgpr.prediction import Belief, condition, condition_on_neighbours, coupled
-from emgpr.weights import FittedWeights, Mixture
+from emgpr.estimators.believer import Believer
+from emgpr.estimators.door import enter_inputs, enter_outputs
+from emgpr.estimators.validation import Validation
+from emgpr.execution import RandomState, generator
+from emgpr.prediction import Belief
 
 Array = np.ndarray
 
-AFFORDABLE = 3e11  # operations: about ten seconds on one core
-NEIGHBOURS = 16
 
-
-class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class Predictor(Validation, MultiOutputMixin, RegressorMixin, Believer):
     """The fitted half of an estimator."""
-
-    conditioning: Literal["auto", "all", "batch"] | int
-    n_jobs: int | None
-    verbose: int
-    n_iter_: int
-    _rows: Int[Array, " N"]
 
     def predict(
         self,
@@ -42,6 +29,7 @@ class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         *,
         observed: Any = None,
         include_noise: bool = True,
+        statistic: Literal["median", "mean"] = "median",
     ) -> Array | tuple[Array, Array]:
         """Predict every output at the sites X (M, P).
 
@@ -58,34 +46,109 @@ class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             only some of the outputs. They inform the prediction of the others, there and
             around; what is returned for them is what another reading there would give.
         include_noise : bool
-            Whether the uncertainty is that of a reading (True: intervals cover new
-            measurements) or of the signal beneath it.
+            Whether it is a reading that is predicted (True: intervals cover new
+            measurements) or the signal beneath it.
+        statistic : {"median", "mean"}
+            Which centre of the distribution on your scale. They differ where a transform
+            is in use, and where the members of an ensemble disagree.
 
         Returns
         -------
-        mean : (M, D), or (M,) if the model was fitted to a 1-D y. The median where a
-            transform is in use.
+        median or mean : (M, D), or (M,) if the model was fitted to a 1-D y.
         std or cov : if asked for, on the scale of the outputs.
+
+        Notes
+        -----
+        A row of X that equals a training site is that sample: where noise is correlated, an
+        output that was not measured there is told by the noise of those that were (unless
+        members predict from batches, of which most do not know it).
         """
-        check_is_fitted(self)
         if return_std and return_cov:
             raise ValueError(
                 "return_std and return_cov are both True; ask for return_cov, whose diagonal "
                 "holds the squares of the standard deviations."
             )
-        x = enter_inputs(self, X, fitting=False)
-        mean, cov = mixture(*self._believe(x, observed, with_cov=return_std or return_cov))
-        if include_noise:
-            np.einsum("mdd->md", cov)[...] += self.noise_
-        mean, cov = self._scale.back(mean, cov)
+        if statistic not in ("median", "mean"):
+            raise ValueError(f"statistic={statistic!r}; expected 'median' or 'mean'.")
+        check_is_fitted(self)
+        one = len(self.weights_) == 1 and statistic == "median"
+        with_cov = return_std or return_cov or not one
+        belief = self._belief(X, observed, include_noise, with_cov)
+        centre = self._scale.median(belief) if statistic == "median" else self._scale.mean(belief)
         if self._flat:
-            mean = mean[:, 0]
+            centre = centre[:, 0]
+        if not return_std and not return_cov:
+            return centre
+        cov = self._scale.covariance(belief)
         if return_cov:
-            return mean, cov
-        if return_std:
-            std = np.sqrt(np.maximum(np.einsum("mdd->md", cov), 0.0))
-            return mean, std[:, 0] if self._flat else std
-        return mean
+            return centre, cov
+        std = np.sqrt(np.maximum(np.einsum("mdd->md", cov), 0.0))
+        return centre, std[:, 0] if self._flat else std
+
+    def predict_quantiles(
+        self, X: Any, q: Any, *, observed: Any = None, include_noise: bool = True
+    ) -> Float[Array, "..."]:
+        """The values that each output stays below with probabilities q, on your scale.
+
+        Exact through the transform, and for an ensemble those of the mixture of its members.
+        `q` is one probability, giving (M, D), or several, giving (len(q), M, D).
+
+        >>> from emgpr import IndependentGP
+        >>> X = np.linspace(0, 6, 30)[:, None]
+        >>> y = np.exp(np.sin(X)[:, 0] + 0.1 * np.random.default_rng(0).normal(size=30))
+        >>> model = IndependentGP(transform="log", random_state=0).fit(X, y)
+        >>> low, high = model.predict_quantiles([[1.57]], [0.025, 0.975])[:, 0]
+        >>> bool(low < np.e < high)
+        True
+        """
+        wanted = np.asarray(q, dtype=float)
+        if wanted.ndim > 1:
+            raise ValueError(
+                f"q has shape {wanted.shape}; expected one probability, or a list of them."
+            )
+        belief = self._belief(X, observed, include_noise)
+        values = self._scale.quantiles(belief, np.atleast_1d(wanted))
+        values = values[..., 0] if self._flat else values
+        return values[0] if wanted.ndim == 0 else values
+
+    def predict_exceedance(
+        self, X: Any, threshold: Any, *, observed: Any = None, include_noise: bool = True
+    ) -> Float[Array, "..."]:
+        """The probability that each output is above a threshold: one for all, or one for each.
+
+        With `include_noise=False`, that the signal is, for which a single reading is no proof.
+        """
+        belief = self._belief(X, observed, include_noise)
+        chance = self._scale.exceedance(belief, threshold)
+        return chance[:, 0] if self._flat else chance
+
+    def sample_y(
+        self,
+        X: Any,
+        n_samples: int = 1,
+        random_state: RandomState = 0,
+        *,
+        observed: Any = None,
+        include_noise: bool = True,
+    ) -> Float[Array, "..."]:
+        """Draw tables that the outputs at X may turn out to be: (M, D, n_samples).
+
+        Joint over sites and outputs, so that sums, maxima and maps of a draw mean something;
+        each is of one member of the ensemble. (M, n_samples) if fitted to a 1-D y.
+        """
+        if isinstance(n_samples, bool) or int(n_samples) != n_samples or n_samples < 1:
+            raise ValueError(f"n_samples={n_samples!r}; expected a whole number of at least 1.")
+        check_is_fitted(self)
+        x = enter_inputs(self, X, fitting=False)
+        rng = generator(random_state)
+        drawn = self._sample(x, observed, int(n_samples), rng, include_noise=include_noise)
+        drawn = np.moveaxis(self._scale.to_user(drawn), 0, -1)
+        return drawn[:, 0] if self._flat else drawn
+
+    def _belief(self, X: Any, observed: Any, include_noise: bool, with_cov: bool = True) -> Belief:
+        check_is_fitted(self)
+        x = enter_inputs(self, X, fitting=False)
+        return self._believe(x, observed, with_cov=with_cov, include_noise=include_noise)
 
     def predict_frame(
         self, X: Any, *, observed: Any = None, include_noise: bool = True
@@ -128,73 +191,3 @@ class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             own = None if weight is None else weight[made]
             scores.append(r2_score(truth[made, d], mean[made, d], sample_weight=own))
         return float(np.mean(scores)) if scores else float("nan")
-
-    def _remember(
-        self,
-        seen: Observations,
-        parts: list[Int[Array, " _"]],
-        mixture: Mixture,
-        members: FittedWeights,
-    ) -> Self:
-        self._seen = seen
-        self._parts = parts
-        self.batches_ = [self._rows[part] for part in parts]
-        self.kernels_ = list(mixture.kernels)
-        self.noise_ = mixture.noise
-        self.weights_ = members.W
-        self.coregionalization_ = coregionalization(members.W).mean(axis=0)
-        self.log_marginal_likelihood_value_ = float(members.log_likelihood.sum())
-        self.n_iter_ = max(self.n_iter_, int(members.n_iter.max()), 1)
-        self.conditioning_ = self._affordable(seen)
-        return self
-
-    def _affordable(self, known: Observations) -> Literal["all", "batch"] | int:
-        """What to condition on, where this is known: as the user said, or what is cheap enough."""
-        if self.conditioning != "auto":
-            return self.conditioning
-        B = coregionalization(self.weights_)
-        sizes = [float(known.seen[tasks].sum()) for tasks, _ in coupled(B)]
-        if len(B) * sum(n**3 / 3 for n in sizes) <= AFFORDABLE:
-            return "all"
-        warnings.warn(
-            f'conditioning="auto": {len(B)} members × {known.n_readings} readings are too many to '
-            f"condition on at once; predictions use the {NEIGHBOURS} nearest readings of each "
-            f'output. Set conditioning={NEIGHBOURS} to accept this, or "all".',
-            UserWarning,
-            stacklevel=4,
-        )
-        return NEIGHBOURS
-
-    def _believe(
-        self, x: Float[Array, "M P"], observed: Any, with_cov: bool
-    ) -> tuple[Float[Array, "L M D"], Float[Array, "L M D D"]]:
-        """Every member's belief about the signals at x."""
-        extra = None
-        if observed is not None:
-            known = enter_known(observed, len(x), self.output_names_, self._flat)
-            extra = Observations.from_table(x, self._scale.forward(known, self.output_names_))
-        everything = self._seen if extra is None else self._seen.extended(extra)
-        how = self.conditioning_
-        if extra is not None and how == "all":  # what is known there may make it dear
-            how = self._affordable(everything)
-
-        def believe(members: Sequence[int]) -> Belief:
-            known = everything
-            if how == "batch":
-                known = self._seen.at(self._parts[members[0]])
-                known = known if extra is None else known.extended(extra)
-            W = self.weights_[list(members)]
-            if isinstance(how, str):
-                return condition(known, x, self.kernels_, W, self.noise_, with_cov=with_cov)
-            return condition_on_neighbours(known, x, self.kernels_, W, self.noise_, how)
-
-        L = len(self.weights_)
-        apart = how == "batch" or self.verbose > 0
-        runs = [range(i, i + 1) for i in range(L)] if apart else chunks(L, 1.0, self.n_jobs)
-        label = "Predicting: members"
-        with threads_for(everything.n_readings if isinstance(how, str) else 0):
-            beliefs = each(believe, runs, n_jobs=self.n_jobs, label=label, verbose=self.verbose)
-        return (
-            np.concatenate([belief.mean for belief in beliefs]),
-            np.concatenate([belief.cov for belief in beliefs]),
-        )

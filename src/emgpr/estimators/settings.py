@@ -1,13 +1,15 @@
 """Settings checked before any work starts."""
 
+from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Kernel
 
-from emgpr.ensemble import PARTITIONS
-from emgpr.transforms import TRANSFORMS
+from emgpr.ensemble import PARTITIONS, RULES
+from emgpr.observations import Observations
+from emgpr.transforms import NAMED
 
 
 class Unread:
@@ -31,26 +33,99 @@ class Unread:
         vars(model)[self.name] = value
 
 
+FEW_SITES = 5  # for each weight vector: fewer cannot tell the noise beside it
+LARGEST = 3000  # readings whose likelihood takes a second to evaluate; of more,
+BATCH = 1500  # are taken at a time,
+MEMBERS = 8  # times at most, unless more are asked for
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What "auto" and None come to for a table."""
+
+    n_latents: int
+    rank: int
+    refine: int | Literal["joint"]
+    correlated: bool
+    batch_size: int | None  # sites; None is all of them
+    n_members: int | None  # at most; None is all that there are
+
+    @property
+    def n_weights(self) -> int:
+        """Weight vectors of an output."""
+        return self.n_latents * self.rank
+
+
+def settle(model: Any, seen: Observations) -> Settled:
+    """The joint ascent on all sites, or, of very many readings, on large batches.
+
+    If the user asks for batches too small for it: the paper's two steps. Correlated noise goes
+    with the joint ascent, which alone can learn it, and rank 2 while there are sites enough.
+    """
+    N, D, n = seen.n_sites, seen.n_tasks, seen.n_readings
+    Q = D if model.n_latents is None or _says(model.n_latents, "auto") else int(model.n_latents)
+    least = Q * min(int(model.rank or 1), D)
+    size, refine, n_members = (
+        int(value) if isinstance(value, Integral) else value
+        for value in (model.batch_size, model.refine, model.n_members)
+    )
+    if _says(refine, "auto"):
+        small = isinstance(size, int) and size < FEW_SITES * least
+        refine = 0 if small and model.noise != "correlated" else "joint"
+    if _says(size, "auto") and (D == 1 or refine):
+        # Noise learned beside each small batch's own weights would be explained away.
+        L = 1 if n <= LARGEST else -(-n // min(BATCH, LARGEST))
+        size = None if L == 1 else max(1, N // L)
+        n_members = min(L, MEMBERS) if n_members is None and L > 1 else n_members
+    elif _says(size, "auto"):
+        size = max(D**2, 3 * least)  # N₀·D readings must tell Q·D·k weights
+    enough = (N if size is None else min(size, N)) >= FEW_SITES * Q * 2
+    rank = int(model.rank or (2 if refine and enough else 1))
+    correlated = model.noise == "correlated" or (model.noise == "auto" and bool(refine))
+    return Settled(Q, min(rank, D), refine, correlated and D > 1, size, n_members)
+
+
 def check_settings(model: Any) -> None:
     """Raise if a setting of this estimator means nothing, saying what would."""
-    for name in ("rank", "max_iter", "n_restarts"):
+    for name in ("max_iter", "n_restarts"):
         _whole(model, name)
-    for name in ("n_latents", "n_members"):
-        if getattr(model, name) is not None:
-            _whole(model, name)
+    if model.rank is not None:
+        _whole(model, "rank")
+    if model.n_members is not None:
+        _whole(model, "n_members")
+    if model.n_latents is not None and not _says(model.n_latents, "auto"):
+        _whole(model, "n_latents", ' or "auto" or None')
     if model.batch_size not in ("auto", None):
         _whole(model, "batch_size", ' or "auto" or None')
     if model.conditioning not in ("auto", "all", "batch"):
         _whole(model, "conditioning", ' (neighbouring sites) or "auto", "all" or "batch"')
     _one_of(model, "partition", PARTITIONS)
-    _one_of(model, "transform", TRANSFORMS)
-    _one_of(model, "refine", (0, "joint"))
+    transform = vars(model)["transform"]
+    if isinstance(transform, str) and transform not in (*NAMED, "auto"):
+        choices = ", ".join(map(repr, [*NAMED, "auto"]))
+        raise ValueError(
+            f"transform={transform!r}; expected one of {choices}, a scikit-learn transformer, a "
+            "list with one for each output, or a dict from outputs to these."
+        )
+    _one_of(model, "transfer", ("full", "safe"))
+    if not callable(model.combine):
+        _one_of(model, "combine", tuple(RULES))
+    _one_of(model, "noise", ("auto", "independent", "correlated"))
+    if model.refine not in ("auto", "joint") and (model.refine != 0 or model.refine is False):
+        _whole(model, "refine", ', 0, "joint" or "auto"')
+    if model.noise == "correlated" and model.refine == 0:
+        raise ValueError(
+            'noise="correlated" is learned when the ascent continues after the two steps; set '
+            'refine="joint", or refine=1 for one sweep more.'
+        )
     listed = isinstance(model.kernel, list | tuple)
     for kernel in model.kernel if listed else [model.kernel]:
-        if not isinstance(kernel, Kernel) and (listed or kernel is not None):
+        if not isinstance(kernel, Kernel) and (
+            listed or not (kernel is None or _says(kernel, "auto"))
+        ):
             raise ValueError(
                 f"kernel={kernel!r} is not a scikit-learn kernel; give one such as "
-                "sklearn.gaussian_process.kernels.Matern(nu=1.5), or a list of them."
+                'sklearn.gaussian_process.kernels.Matern(nu=1.5), a list of them, or "auto".'
             )
     learners = model.latent_learner
     listed = isinstance(learners, list | tuple)
@@ -62,6 +137,10 @@ def check_settings(model: Any) -> None:
             f'latent_learner={model.latent_learner!r}; expected "exact", a scikit-learn '
             "GaussianProcessRegressor, or a list with one for each output."
         )
+
+
+def _says(value: Any, word: str) -> bool:
+    return isinstance(value, str) and value == word
 
 
 def _whole(model: Any, name: str, otherwise: str = "") -> None:

@@ -29,8 +29,8 @@ METHODS: dict[str, Settings] = {
     },
     # The paper's: batches of D² = 100, at random, as strides would give a member the same views
     # of every scan. Errors from 64 neighbours are those from all sites to 1 part in 500.
-    "EMGPR": {"estimator": "EMGPR", "batch_size": "auto", "conditioning": 64},
-    "EMGPR (no ensemble)": {"estimator": "EMGPR", "batch_size": None, "conditioning": "all"},
+    "EMGPR": {"estimator": "EMGPR.paper", "partition": "random", "conditioning": 64},
+    "EMGPR (no ensemble)": {"estimator": "EMGPR.paper", "batch_size": None, "conditioning": "all"},
 }
 
 

@@ -25,12 +25,12 @@ BASELINES: dict[str, Settings] = {
     "Median of Cd": {"baseline": "median"},
     "Least squares": {"baseline": "least squares of log Cd on log Ni and log Zn"},
 }
-_STRIDED: Settings = {"estimator": "EMGPR", "batch_size": 9, "partition": "strided"}
+_STRIDED: Settings = {"estimator": "EMGPR.paper", "batch_size": 9, "partition": "strided"}
 TABLE_1: dict[str, Settings] = {
     ENSEMBLE: {**_STRIDED, "transform": "log"},
-    "EMGPR": {"estimator": "EMGPR", "batch_size": None, "transform": "log"},
+    "EMGPR": {"estimator": "EMGPR.paper", "batch_size": None, "transform": "log"},
     "EMGPR* (Ensemble)": _STRIDED,
-    "EMGPR*": {"estimator": "EMGPR", "batch_size": None},
+    "EMGPR*": {"estimator": "EMGPR.paper", "batch_size": None},
     NO_TRANSFER: {"estimator": "IndependentGP", "transform": "log"},
     "ICM": {"estimator": "ICM", "rank": 2, "transform": "log"},
     "SLFM": {"estimator": "SLFM", "n_latents": 2, "transform": "log"},

@@ -1,6 +1,7 @@
 """Step 1: the kernel and the noise of every task, each learned from its own readings."""
 
 from emgpr.latents.borrowed import borrow_latents
+from emgpr.latents.choice import choose_kernels
 from emgpr.latents.exact import fit_latents
 from emgpr.latents.latent import Latent
 from emgpr.latents.search import Search, is_length_scale, search_space
@@ -9,6 +10,7 @@ __all__ = [
     "Latent",
     "Search",
     "borrow_latents",
+    "choose_kernels",
     "fit_latents",
     "is_length_scale",
     "search_space",

@@ -105,16 +105,19 @@ def _loss(table: Observations, kernel: Kernel) -> Objective:
 
     def loss(params: Float[Array, "b p"], which: Int[Array, " b"]) -> tuple[Array, Array]:
         K, pullback = evaluate(kernel, params[:, :-1], pairs)
-        b, noise = len(params), np.exp(params[:, -1:])
+        b, noise = len(params), np.exp(params[:, -1])
         batch = Observations(
             np.broadcast_to(table.x, (b, *table.x.shape)),
             np.broadcast_to(table.y, (b, 1, n)),
             np.broadcast_to(table.seen, (b, 1, n)),
         )
         K = np.broadcast_to(K, (b, n, n))
-        fit = log_likelihood(batch, np.ones((b, 1, 1, 1)), noise, K[:, None], of_kernels=True)
+        fit = log_likelihood(
+            batch, np.ones((b, 1, 1, 1)), noise[:, None, None], K[:, None], of_kernels=True
+        )
         assert fit.of_kernels is not None
-        gradient = np.concatenate([pullback(fit.of_kernels[:, 0]), fit.of_noise * noise], 1)
+        of_log_noise = fit.of_noise[:, 0, 0] * noise
+        gradient = np.column_stack([pullback(fit.of_kernels[:, 0]), of_log_noise])
         return -fit.value, -gradient
 
     return loss

@@ -1,6 +1,21 @@
 """What the members believe of new sites, given all readings, a batch of them, or neighbours."""
 
 from emgpr.prediction.condition import Belief, condition, coupled
-from emgpr.prediction.neighbours import condition_on_neighbours
+from emgpr.prediction.held_out import held_out, held_out_of_batch, held_out_of_neighbours
+from emgpr.prediction.neighbours import condition_on_neighbours, sites_near
+from emgpr.prediction.reading import turned_to_readings
+from emgpr.prediction.samples import condition_jointly, draw
 
-__all__ = ["Belief", "condition", "condition_on_neighbours", "coupled"]
+__all__ = [
+    "Belief",
+    "condition",
+    "condition_jointly",
+    "condition_on_neighbours",
+    "coupled",
+    "draw",
+    "held_out",
+    "held_out_of_batch",
+    "held_out_of_neighbours",
+    "sites_near",
+    "turned_to_readings",
+]

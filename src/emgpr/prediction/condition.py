@@ -32,7 +32,7 @@ def condition(
     x: Float[Array, "M P"],
     kernels: Sequence[Kernel],
     W: Float[Array, "L Q D k"],
-    noise: Float[Array, " D"],
+    noise: Float[Array, "D D"],
     *,
     with_cov: bool = True,
 ) -> Belief:
@@ -46,22 +46,24 @@ def condition(
     B = coregionalization(W)
     mean = np.zeros((L, len(x), D))
     cov = np.zeros((L, len(x), D, D))
-    for tasks, latents in coupled(B):
+    for tasks, latents in coupled(B, noise):
         block = Observations(known.x, known.y[tasks], known.seen[tasks])
         here = known.seen[tasks].any(axis=0)
         block = block.at(np.flatnonzero(here))
         own = [kernels[q] for q in latents]
         B_block = B[:, latents][:, :, tasks][..., tasks]
         mean[..., tasks], cov[:, :, tasks[:, None], tasks] = _condition(
-            block, x, own, B_block, noise[tasks], with_cov
+            block, x, own, B_block, noise[np.ix_(tasks, tasks)], with_cov
         )
     return Belief(mean, cov)
 
 
-def coupled(B: Float[Array, "L Q D D"]) -> Iterator[tuple[Int[Array, " _"], Int[Array, " _"]]]:
-    """Groups of tasks that hear a latent in common, each with the latents it hears."""
+def coupled(
+    B: Float[Array, "L Q D D"], noise: Float[Array, "D D"]
+) -> Iterator[tuple[Int[Array, " _"], Int[Array, " _"]]]:
+    """Groups of tasks joined by a latent or by their noise, each with the latents it hears."""
     heard = np.abs(B).max(axis=0)
-    n, label = connected_components(heard.sum(axis=0) > 0, directed=False)
+    n, label = connected_components(heard.sum(axis=0) + np.abs(noise) > 0, directed=False)
     for group in range(n):
         tasks = np.flatnonzero(label == group)
         latents = np.flatnonzero(heard[:, tasks][..., tasks].any(axis=(1, 2)))
@@ -73,7 +75,7 @@ def _condition(
     x: Float[Array, "M P"],
     kernels: Sequence[Kernel],
     B: Float[Array, "L Q D D"],
-    noise: Float[Array, " D"],
+    noise: Float[Array, "D D"],
     with_cov: bool,
 ) -> tuple[Float[Array, "L M D"], Float[Array, "L M D D"]]:
     L, _, D, _ = B.shape

@@ -22,7 +22,7 @@ def condition_on_neighbours(
     x: Float[Array, "M P"],
     kernels: Sequence[Kernel],
     W: Float[Array, "L Q D k"],
-    noise: Float[Array, " D"],
+    noise: Float[Array, "D D"],
     n_neighbours: int,
 ) -> Belief:
     """The signals at x, given the `n_neighbours` nearest readings of each output.
@@ -34,14 +34,22 @@ def condition_on_neighbours(
     scale = _column_scales(kernels, x.shape[1])
     mean = np.zeros((L, len(x), D))
     cov = np.zeros((L, len(x), D, D))
-    for tasks, latents in coupled(B):
+    for tasks, latents in coupled(B, noise):
         own = [kernels[q] for q in latents]
         block = Observations(known.x, known.y[tasks], known.seen[tasks])
         near = _Neighbours(block, scale, n_neighbours)
         mean[..., tasks], cov[:, :, tasks[:, None], tasks] = _condition(
-            block, near, x, own, B[:, latents][:, :, tasks][..., tasks], noise[tasks]
+            block, near, x, own, B[:, latents][:, :, tasks][..., tasks], noise[np.ix_(tasks, tasks)]
         )
     return Belief(mean, cov)
+
+
+def sites_near(
+    known: Observations, x: Float[Array, "M P"], kernels: Sequence[Kernel], n: int
+) -> Int[Array, " _"]:
+    """Sites that are among the `n` nearest, of some output, to any row of x."""
+    near = _Neighbours(known, _column_scales(kernels, x.shape[1]), n)
+    return np.setdiff1d(near.of(x), [-1]) if near.trees else np.arange(0)
 
 
 class _Neighbours:
@@ -69,7 +77,7 @@ def _condition(
     x: Float[Array, "M P"],
     kernels: Sequence[Kernel],
     B: Float[Array, "L Q D D"],
-    noise: Float[Array, " D"],
+    noise: Float[Array, "D D"],
 ) -> tuple[Float[Array, "L M D"], Float[Array, "L M D D"]]:
     L, Q, D, _ = B.shape
     mean = np.zeros((L, len(x), D))

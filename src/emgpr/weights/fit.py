@@ -32,14 +32,22 @@ def fit_weights(
     parts: Sequence[Int[Array, " _"]],
     start: Mixture,
     *,
+    W: Float[Array, "L Q D k"] | None = None,
     max_iter: int,
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> FittedWeights:
-    """The weights that make each part of the table likeliest, kernels and noise held."""
+    """The weights that make each part of the table likeliest, kernels and noise held.
+
+    Every member starts from the weights of `start`, or from its own in `W`.
+    """
+    if W is None:
+        W = np.broadcast_to(start.W, (len(parts), *start.W.shape))
     n = start.W.shape[1] * max(map(len, parts))
     runs = chunks(len(parts), 32.0 * n * n, n_jobs)
-    problems = [(seen.batches([parts[i] for i in run]), start, max_iter) for run in runs]
+    problems = [
+        (seen.batches([parts[i] for i in run]), start, W[list(run)], max_iter) for run in runs
+    ]
     fitted = each(_fit, problems, n_jobs=n_jobs, label="Step 2: members", verbose=verbose)
     return FittedWeights(
         np.concatenate([member.W for member in fitted]),
@@ -62,8 +70,8 @@ def kernel_matrices(
     return np.stack([matrix(kernel, x) for kernel in kernels], axis=-3)
 
 
-def _fit(problem: tuple[Observations, Mixture, int]) -> FittedWeights:
-    tables, start, max_iter = problem
+def _fit(problem: tuple[Observations, Mixture, Array, int]) -> FittedWeights:
+    tables, start, W0, max_iter = problem
     L = tables.x.shape[0]
     K = kernel_matrices(start.kernels, tables.x)
     shape = start.W.shape
@@ -89,7 +97,6 @@ def _fit(problem: tuple[Observations, Mixture, int]) -> FittedWeights:
         return -fit.value, -start.learned(fit.of_weights).reshape(flat.shape)
 
     loss = in_span if all(span is not None for span in spans) else dense
-    x0 = np.tile(start.W.ravel(), (L, 1))
     # A ten-millionth of a log-likelihood is far below what its batch can tell of the weights.
-    end = minimize(loss, x0, max_iter=max_iter, ftol=1e-7)
+    end = minimize(loss, W0.reshape(L, -1), max_iter=max_iter, ftol=1e-7)
     return FittedWeights(end.x.reshape(L, *shape), -end.value, end.converged, end.n_iter)

@@ -1,110 +1,283 @@
-"""Joint maximum likelihood of kernels, noise and weights, from where the two steps ended.
+"""The ascent continued from where the two steps ended: in sweeps, or everything at once.
 
 Kernels and noise are shared by all members and maximise the sum of the
 likelihoods of their batches; each member keeps weights of its own. With one
-part it is the maximum likelihood of the whole table.
+part it is the maximum likelihood of the whole table. A sweep learns kernels and noise given
+the weights, then the weights given those; the joint ascent moves them together.
+
+Where noise may be correlated, a latent whose range ends between neighbouring sites is noise by
+another name. It is given to the noise, if that costs less likelihood than it had weights.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
+from scipy.spatial import KDTree
 
 from emgpr.covariance import log_likelihood
-from emgpr.execution import chunks
-from emgpr.kernels import Pairs, evaluate
-from emgpr.latents import search_space
+from emgpr.covariance.dense import coregionalization
+from emgpr.execution import chunks, counter
+from emgpr.kernels import Pairs, evaluate, matrix
+from emgpr.latents import is_length_scale, search_space
 from emgpr.observations import Observations
-from emgpr.optimize import minimize
-from emgpr.weights.fit import FittedWeights
+from emgpr.optimize import Minima, minimize
+from emgpr.weights.fit import FittedWeights, fit_weights
+from emgpr.weights.noise import NoiseParameters
 from emgpr.weights.start import Mixture
 
 Array = np.ndarray
 
+ENOUGH = 500  # readings of a part, on which the joint ascent starts
+SILENT = 0.05  # correlation between neighbours below which a latent is noise
+SPARED = np.log(5.0)  # above the least length-scale: half the distance of neighbours
+FLAT = 1e-6  # of the log-likelihood: what one of two steps must gain to be followed by a third
 
-def refine_jointly(
+
+class Stage(NamedTuple):
+    """A point of the ascent: what was just learned, and the log-likelihood it reached."""
+
+    learned: str
+    log_likelihood: float
+
+
+@dataclass(frozen=True)
+class Refined:
+    """Where the ascent ended, the way there, and what went wrong (empty if nothing)."""
+
+    mixture: Mixture
+    members: FittedWeights
+    history: list[Stage]
+    trouble: str
+
+
+def refine(
     seen: Observations,
     parts: Sequence[Int[Array, " _"]],
     start: Mixture,
     fitted: FittedWeights,
     *,
+    sweeps: int | Literal["joint"],
+    correlated: bool = False,
     max_iter: int,
+    n_jobs: int | None = None,
     names: Sequence[str] | None = None,
-) -> tuple[Mixture, FittedWeights, str]:
-    """Everything at once; the result, and what went wrong on the way (empty if nothing)."""
-    W_shape = fitted.W.shape
-    D = W_shape[2]
-    n = D * max(map(len, parts))
-    runs = chunks(len(parts), 32.0 * n * n, 1)
-    tables = [seen.batches([parts[i] for i in run]) for run in runs]
-    if len(parts) == 1:  # no batch axis: a complete table with one latent has a fast form
-        tables = [seen.at(parts[0])]
-    pairs = [Pairs(table.x) for table in tables]
-    sizes = [kernel.n_dims for kernel in start.kernels]
-    splits = np.cumsum(sizes)
-    searches = [
-        search_space(kernel, None, seen.x, 1, np.random.default_rng(0)) for kernel in start.kernels
-    ]
+    verbose: int = 0,
+) -> Refined:
+    """`sweeps` further rounds over (kernels, noise) and weights, or the joint ascent."""
+    ascent = _Ascent(seen, parts, start, correlated, names)
+    if sweeps == "joint":
+        mixture, W = start, fitted.W
+        few = thinned(seen, parts)
+        if sum(map(len, few)) < sum(map(len, parts)):  # most of the way on some of the sites
+            # There, what varies between neighbours looks like noise: no latent may shrink to that.
+            coarse = _Ascent(seen, few, start, correlated, names, spared=True)
+            end = coarse.climb(mixture, W, True, max_iter, "everything, some sites", [], verbose)
+            mixture, W = coarse.mixture(end.x[0], W)
+        history: list[Stage] = []
+        end = ascent.climb(mixture, W, True, max_iter, "everything", history, verbose)
+        mixture, W = ascent.mixture(end.x[0], W)
+        quiet = _is_noise(mixture, W, seen) if correlated else np.zeros(len(mixture.kernels), bool)
+        if quiet.any():
+            again: list[Stage] = []
+            told = _given_to_the_noise(mixture, W, quiet, seen)
+            other = ascent.climb(*told, True, max_iter, "everything", again, verbose)
+            if other.value[0] <= end.value[0] + quiet.sum() * W[0, 0].size:
+                end, history = other, again
+                mixture, W = ascent.mixture(end.x[0], W)
+        values, _ = ascent.terms(end.x[0], W)
+        members = FittedWeights(
+            W, values, np.repeat(end.converged, len(parts)), np.repeat(end.n_iter, len(parts))
+        )
+        return Refined(mixture, members, history, ascent.trouble(end, max_iter))
 
-    def split(flat: Float[Array, " p"]) -> tuple[list[Array], Array, Array]:
-        *thetas, rest = np.split(flat, splits)
-        return thetas, np.exp(rest[:D]), rest[D:].reshape(W_shape)
+    history = [Stage("weights", float(fitted.log_likelihood.sum()))]
+    mixture, members, trouble = start, fitted, ""
+    for _ in range(sweeps):
+        end = ascent.climb(mixture, members.W, False, max_iter, "kernels and noise", [], verbose)
+        mixture, _ = ascent.mixture(end.x[0], members.W)
+        history.append(Stage("kernels and noise", -float(end.value[0])))
+        trouble = ascent.trouble(end, max_iter)
+        members = fit_weights(
+            seen, parts, replace(mixture, W=start.W), W=members.W, max_iter=max_iter,
+            n_jobs=n_jobs, verbose=verbose,
+        )  # fmt: skip
+        history.append(Stage("weights", float(members.log_likelihood.sum())))
+    lost = int((~members.converged).sum())
+    if lost:
+        short = f"the weights of {lost} of {len(parts)} members did not converge within {max_iter=}"
+        trouble = "; ".join(filter(None, [trouble, short]))
+    return Refined(mixture, members, history, trouble)
 
-    def terms(flat: Float[Array, " p"]) -> tuple[Array, Array]:
-        thetas, noise, W = split(flat)
+
+def thinned(seen: Observations, parts: Sequence[Int[Array, " _"]]) -> list[Int[Array, " _"]]:
+    """Of each part as many sites, at random, as hold readings enough to find the way."""
+    rng = np.random.default_rng(0)
+    few = []
+    for part in parts:
+        share = ENOUGH / max(1, int(seen.seen[:, part].sum()))
+        size = len(part) if share > 0.7 else max(1, int(share * len(part)))
+        few.append(np.sort(rng.permutation(part)[:size]))
+    return few
+
+
+def _is_noise(
+    mixture: Mixture, W: Float[Array, "L Q D k"], seen: Observations
+) -> Bool[Array, " Q"]:
+    """Latents that are heard, and have nothing to say from a site to the nearest other."""
+    sites = np.unique(seen.x, axis=0)
+    if len(sites) < 2:
+        return np.zeros(len(mixture.kernels), bool)
+    nearest = sites[KDTree(sites).query(sites, k=2)[1][:, 1]]
+    pairs = np.stack([sites, nearest], axis=1)
+    shared = [np.median(matrix(k, pairs)[:, 0, 1] / k.diag(sites)) for k in mixture.kernels]
+    return (np.array(shared) < SILENT) & W.any(axis=(0, 2, 3))
+
+
+def _given_to_the_noise(
+    mixture: Mixture, W: Float[Array, "L Q D k"], quiet: Bool[Array, " Q"], seen: Observations
+) -> tuple[Mixture, Float[Array, "L Q D k"]]:
+    """What these latents say becomes noise. At weights of zero they have no slope, and stay off."""
+    B = coregionalization(W).mean(axis=0)
+    power = np.array([kernel.diag(seen.x).mean() for kernel in mixture.kernels])
+    noise = mixture.noise + np.einsum("qde,q->de", B[quiet], power[quiet])
+    return replace(mixture, noise=noise), np.where(quiet[:, None, None], 0.0, W)
+
+
+class _Ascent:
+    """The summed log-likelihood of the parts as a function of one row of numbers.
+
+    The row holds the kernels' log hyper-parameters, then the noise, then, if they are
+    learned too, the weights of every member.
+    """
+
+    def __init__(
+        self,
+        seen: Observations,
+        parts: Sequence[Int[Array, " _"]],
+        start: Mixture,
+        correlated: bool,
+        names: Sequence[str] | None,
+        *,
+        spared: bool = False,
+    ) -> None:
+        D = seen.n_tasks
+        n = D * max(map(len, parts))
+        self.start = start
+        self.runs = chunks(len(parts), 32.0 * n * n, 1)
+        self.tables = [seen.batches([parts[i] for i in run]) for run in self.runs]
+        if len(parts) == 1:  # no batch axis: a complete table with one latent has a fast form
+            self.tables = [seen.at(parts[0])]
+        self.pairs = [Pairs(table.x) for table in self.tables]
+        self.sizes = [kernel.n_dims for kernel in start.kernels]
+        self.noise = NoiseParameters(D, correlated)
+        x = seen.at(np.concatenate(parts)).x
+        searches = [
+            search_space(kernel, None, x, 1, np.random.default_rng(0)) for kernel in start.kernels
+        ]
+        self.bounds = np.concatenate(
+            [*(search.bounds[:-1] for search in searches), self.noise.bounds(start.noise_bounds)]
+        )
+        if spared:
+            scales = [
+                is_length_scale(kernel, name.partition("[")[0])
+                for kernel, search in zip(start.kernels, searches, strict=True)
+                for name in search.names[:-1]
+            ]
+            low, high = self.bounds[: len(scales)].T
+            self.bounds[: len(scales), 0] = np.where(scales, np.minimum(low + SPARED, high), low)
+        self.named = [
+            f"latent {q}'s {s.names[i]}"
+            for q, s in enumerate(searches)
+            for i in range(self.sizes[q])
+        ] + [f"the noise of output {name!r}" for name in names or range(D)]
+        self.named += ["a correlation between noises"] * (self.noise.size - D)
+
+    def climb(
+        self,
+        mixture: Mixture,
+        W: Float[Array, "L Q D k"],
+        with_weights: bool,
+        max_iter: int,
+        label: str,
+        history: list[Stage],
+        verbose: int,
+    ) -> Minima:
+        """Up from here, the weights held or not."""
+        thetas = [kernel.theta for kernel in mixture.kernels]
+        x0 = np.concatenate([*thetas, self.noise.of(mixture.noise)])
+        # A start beyond its bounds (a borrowed regressor's alpha) is not paid for with likelihood.
+        low, high = np.minimum(self.bounds[:, 0], x0), np.maximum(self.bounds[:, 1], x0)
+        if with_weights:
+            x0 = np.concatenate([x0, W.ravel()])
+            low = np.concatenate([low, np.full(W.size, -np.inf)])
+            high = np.concatenate([high, np.full(W.size, np.inf)])
+
+        def loss(rows: Float[Array, "1 p"], _: Array) -> tuple[Array, Array]:
+            values, gradient = self.terms(rows[0], W)
+            return -values.sum(keepdims=True), -gradient[None, : rows.shape[1]]
+
+        history.append(Stage("start", float(self.terms(x0, W)[0].sum())))
+        with counter(max_iter, f"Refining: {label}", verbose) as count:
+
+            def watch(values: Float[Array, " 1"]) -> None:
+                history.append(Stage(label, -float(values[0])))
+                count()
+
+            bounds = np.column_stack([low, high])
+            return minimize(
+                loss, x0[None], bounds=bounds, max_iter=max_iter, ftol=FLAT, watch=watch
+            )
+
+    def terms(self, row: Float[Array, " p"], W: Float[Array, "L Q D k"]) -> tuple[Array, Array]:
+        """Log-likelihood of every part, and the gradient of their sum; W where the row has none."""
+        thetas, noise_row, W = self._split(row, W)
+        noise = self.noise.matrix(noise_row)
         values, of_W = [], []
-        of_noise = np.zeros(D)
-        of_theta = [np.zeros(size) for size in sizes]
-        for run, table, pair in zip(runs, tables, pairs, strict=True):
+        of_noise = np.zeros_like(noise)
+        of_theta = [np.zeros(size) for size in self.sizes]
+        for run, table, pair in zip(self.runs, self.tables, self.pairs, strict=True):
             built = [
                 evaluate(kernel, theta, pair)
-                for kernel, theta in zip(start.kernels, thetas, strict=True)
+                for kernel, theta in zip(self.start.kernels, thetas, strict=True)
             ]
             K = np.stack([K for K, _ in built], axis=-3)
             weights = W[list(run)] if table.x.ndim == 3 else W[0]
             fit = log_likelihood(table, weights, noise, K, of_kernels=True)
             assert fit.of_kernels is not None
             values.append(np.atleast_1d(fit.value))
-            of_W.append(start.learned(fit.of_weights).reshape(-1))
-            of_noise += fit.of_noise.reshape(-1, D).sum(0) * noise
+            of_W.append(self.start.learned(fit.of_weights).reshape(-1))
+            of_noise += fit.of_noise.reshape(-1, *noise.shape).sum(0)
             for q, (_, pullback) in enumerate(built):
                 gradient = pullback(fit.of_kernels[..., q, :, :])
                 of_theta[q] += gradient.sum(axis=tuple(range(gradient.ndim - 1)))
-        return np.concatenate(values), np.concatenate([*of_theta, of_noise, *of_W])
+        slopes = [*of_theta, self.noise.pullback(noise_row, of_noise), *of_W]
+        return np.concatenate(values), np.concatenate(slopes)
 
-    def loss(flat: Float[Array, "1 p"], _: Array) -> tuple[Array, Array]:
-        values, gradient = terms(flat[0])
-        return -values.sum(keepdims=True), -gradient[None]
+    def mixture(self, row: Float[Array, " p"], W: Array) -> tuple[Mixture, Array]:
+        """Kernels, noise and weights of a row."""
+        thetas, noise_row, W = self._split(row, W)
+        kernels = tuple(
+            kernel.clone_with_theta(theta)
+            for kernel, theta in zip(self.start.kernels, thetas, strict=True)
+        )
+        return replace(self.start, kernels=kernels, noise=self.noise.matrix(noise_row)), W
 
-    x0 = np.concatenate(
-        [*(kernel.theta for kernel in start.kernels), np.log(start.noise), fitted.W.ravel()]
-    )
-    bounds = np.concatenate(
-        [
-            *(search.bounds[:-1] for search in searches),
-            np.log(start.noise_bounds),
-            np.tile([-np.inf, np.inf], (fitted.W.size, 1)),
-        ]
-    )
-    # A start beyond its bounds (a borrowed regressor's alpha) is not paid for with likelihood.
-    fixed = bounds[:, 0] == bounds[:, 1]
-    bounds = np.column_stack([np.minimum(bounds[:, 0], x0), np.maximum(bounds[:, 1], x0)])
-    end = minimize(loss, x0[None], bounds=bounds, max_iter=max_iter)
-    thetas, noise, W = split(end.x[0])
-    kernels = (k.clone_with_theta(theta) for k, theta in zip(start.kernels, thetas, strict=True))
-    mixture = replace(start, kernels=tuple(kernels), noise=noise)
-    values, _ = terms(end.x[0])
-    trouble = (
-        "" if end.converged[0] else f"it did not converge within max_iter={max_iter}; try more"
-    )
-    bounded = [
-        f"latent {q}'s {s.names[i]}" for q, s in enumerate(searches) for i in range(sizes[q])
-    ]
-    bounded += [f"the noise of output {name!r}" for name in names or range(D)]
-    ended = [name for name, hit in zip(bounded, end.at_bound[0] & ~fixed, strict=False) if hit]
-    if ended:
-        trouble = "; ".join(filter(None, [trouble, f"at a bound: {', '.join(ended)}"]))
-    converged = np.full(len(parts), end.converged[0])
-    n_iter = np.full(len(parts), end.n_iter[0])
-    return mixture, FittedWeights(W, values, converged, n_iter), trouble
+    def trouble(self, end: Minima, max_iter: int) -> str:
+        """What the user should know of how a climb ended."""
+        words = []
+        if not end.converged[0]:
+            words.append(f"it did not converge within max_iter={max_iter}; try more")
+        fixed = self.bounds[:, 0] == self.bounds[:, 1]
+        hit = end.at_bound[0][: len(fixed)] & ~fixed
+        ended = dict.fromkeys(name for name, at in zip(self.named, hit, strict=True) if at)
+        if ended:
+            words.append(f"at a bound: {', '.join(ended)}")
+        return "; ".join(words)
+
+    def _split(self, row: Float[Array, " p"], W: Array) -> tuple[list[Array], Array, Array]:
+        ends = np.cumsum([*self.sizes, self.noise.size])
+        *thetas, noise_row, weights = np.split(row, ends)
+        return thetas, noise_row, weights.reshape(W.shape) if len(weights) else W

@@ -27,7 +27,7 @@ class Mixture:
     """Kernels of the latents, noise of the tasks, and weights between them."""
 
     kernels: tuple[Kernel, ...]
-    noise: Float[Array, " D"]
+    noise: Float[Array, "D D"]
     W: Float[Array, "Q D k"]
     noise_bounds: Float[Array, "D 2"]
     free: Bool[Array, "Q D k"] | None = None  # the weights that are learned; None is all of them
@@ -79,8 +79,19 @@ def arrange(
                 W[q, (q + j) % D, j] = FAINT
     return Mixture(
         tuple(kernels),
-        np.array([task.noise for task in tasks]),
+        np.diag([task.noise for task in tasks]),
         W,
+        np.array([task.noise_bounds for task in tasks]),
+    )
+
+
+def apart(latents: Sequence[Latent], D: int) -> Mixture:
+    """No transfer: every task hears its own process and no other."""
+    tasks = latents[:D]
+    return Mixture(
+        tuple(task.kernel for task in tasks),
+        np.diag([task.noise for task in tasks]),
+        np.eye(D)[:, :, None],
         np.array([task.noise_bounds for task in tasks]),
     )
 
@@ -114,11 +125,11 @@ def _groups(tasks: Sequence[Latent], Q: int) -> Int[Array, " D"]:
 
 
 def _shared(kernels: Sequence[Kernel]) -> Kernel:
-    """One kernel for several tasks: the mean of their log hyper-parameters."""
-    if len({len(kernel.theta) for kernel in kernels}) > 1:
-        return kernels[0]
-    theta = np.mean([kernel.theta for kernel in kernels], axis=0)
-    return kernels[0].clone_with_theta(theta)
+    """One kernel for several tasks: of the commonest form, the mean of log hyper-parameters."""
+    forms = [repr(kernel.clone_with_theta(np.zeros_like(kernel.theta))) for kernel in kernels]
+    commonest = max(forms, key=forms.count)
+    alike = [kernel for kernel, form in zip(kernels, forms, strict=True) if form == commonest]
+    return alike[0].clone_with_theta(np.mean([kernel.theta for kernel in alike], axis=0))
 
 
 def _stretched(kernel: Kernel, factor: float) -> Kernel:

@@ -1,0 +1,60 @@
+"""The signals of many sites at once: their joint belief, and draws from it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+from sklearn.gaussian_process.kernels import Kernel
+
+from emgpr.arrays import factor
+from emgpr.covariance import between_tasks
+from emgpr.covariance.dense import coregionalization, readings
+from emgpr.kernels import matrix
+from emgpr.observations import Observations
+from emgpr.prediction.condition import coupled
+
+Array = np.ndarray
+
+
+def condition_jointly(
+    known: Observations,
+    x: Float[Array, "M P"],
+    kernels: Sequence[Kernel],
+    W: Float[Array, "Q D k"],
+    noise: Float[Array, "D D"],
+) -> tuple[Float[Array, "D M"], Float[Array, "D M D M"]]:
+    """Mean and covariance of every signal at every site of x, with those at all others."""
+    B = coregionalization(W)
+    D, M = len(noise), len(x)
+    mean, cov = np.zeros((D, M)), np.zeros((D, M, D, M))
+    for tasks, latents in coupled(B[None], noise):
+        if not len(latents):  # an output that hears nothing
+            continue
+        own = B[latents][:, tasks][..., tasks]
+        n = len(tasks)
+        block = Observations(known.x, known.y[tasks], known.seen[tasks])
+        block = block.at(np.flatnonzero(block.seen.any(axis=0)))
+        at = np.ix_(tasks, np.arange(M), tasks, np.arange(M))
+        cov[at] = between_tasks(own, np.stack([matrix(kernels[q], x) for q in latents]))
+        if not block.n_sites:
+            continue
+        K = np.stack([matrix(kernels[q], block.x) for q in latents])
+        L = factor(readings(block, own, noise[np.ix_(tasks, tasks)], K)).checked(
+            f"covariance of the {block.n_readings} readings conditioned on"
+        )
+        Kx = np.stack([matrix(kernels[q], block.x, x) for q in latents])
+        cross = between_tasks(own, Kx).reshape(-1, n * M) * block.seen.reshape(-1, 1)
+        half = L.half_solve(np.concatenate([cross, block.stacked[:, None]], axis=1))
+        half, target = half[:, :-1], half[:, -1]
+        mean[tasks] = (half.T @ target).reshape(n, M)
+        cov[at] -= (half.T @ half).reshape(n, M, n, M)
+    return mean, cov
+
+
+def draw(
+    mean: Float[Array, " m"], cov: Float[Array, "m m"], n: int, rng: np.random.Generator
+) -> Float[Array, "n m"]:
+    """Draws from N(mean, cov), which may be singular."""
+    values, vectors = np.linalg.eigh(cov)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return mean + rng.normal(size=(n, len(mean))) @ root.T

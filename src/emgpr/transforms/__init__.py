@@ -1,0 +1,19 @@
+"""Output transforms, and how a belief travels back through them."""
+
+from emgpr.transforms.choice import choose_transforms
+from emgpr.transforms.fitted import Fitted
+from emgpr.transforms.maps import Identity, Log, Map, NormalScore, YeoJohnson
+from emgpr.transforms.marginals import NAMED, Marginals, one_each
+
+__all__ = [
+    "NAMED",
+    "Fitted",
+    "Identity",
+    "Log",
+    "Map",
+    "Marginals",
+    "NormalScore",
+    "YeoJohnson",
+    "choose_transforms",
+    "one_each",
+]
