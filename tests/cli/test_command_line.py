@@ -73,7 +73,8 @@ def test_the_command_line_imports_nothing_slow_of_its_own():
 def test_demo_prints_the_table_draws_the_maps_and_says_where(tmp_path):
     result = emgpr_says("demo", "--out", tmp_path / "new")
     assert result.exit_code == 0, result.output
-    assert "| EMGPR (Ensemble) | 0.40" in result.stdout
+    assert "| EMGPR (Ensemble)     | 0.40" in result.stdout
+    assert "| EMGPR (our defaults) | 0.39" in result.stdout
     assert "| GP               | 0.57" in result.stdout
     figure = tmp_path / "new" / "jura.png"
     assert result.stdout.endswith(f"how uncertain they are: {figure}\n")

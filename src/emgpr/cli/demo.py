@@ -11,7 +11,7 @@ from emgpr.cli.complaints import folder, progress
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the figure.")] = Path("emgpr-demo"),
 ) -> None:
-    """Heavy metals in the soil of the Swiss Jura: fit, compare, map. Takes half a minute.
+    """Heavy metals in the soil of the Swiss Jura: fit, compare, map. Takes a minute.
 
     \b
     Examples:

@@ -6,5 +6,5 @@
 - `rules`: the combination rules compared
 - `rows`: JSON lines that survive being stopped
 - `published.toml`: what the paper prints, and where
-- `demo`: the Jura data end to end in half a minute
+- `demo`: the Jura data end to end in a minute
 """

@@ -30,7 +30,9 @@ def table_1(rows: Sequence[Row]) -> list[Entry]:
     """
     runs = by_method([row for row in rows if row["experiment"] == "cadmium"])
     printed = published()["jura"]
-    order = [name for name in (*BASELINES, *TABLE_1) if name in runs or name in printed]
+    named = (*BASELINES, *TABLE_1)
+    order = [name for name in named if name in runs or name in printed]
+    order += [name for name in runs if name not in named]
     order += [name for name in printed if name not in order]
     return [_entry(name, runs, printed.get(name)) for name in order]
 
