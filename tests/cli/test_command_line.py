@@ -75,7 +75,7 @@ def test_demo_prints_the_table_draws_the_maps_and_says_where(tmp_path):
     assert result.exit_code == 0, result.output
     assert "| EMGPR (Ensemble)     | 0.40" in result.stdout
     assert "| EMGPR (our defaults) | 0.39" in result.stdout
-    assert "| GP               | 0.57" in result.stdout
+    assert "| GP                   | 0.57" in result.stdout
     figure = tmp_path / "new" / "jura.png"
     assert result.stdout.endswith(f"how uncertain they are: {figure}\n")
     assert matplotlib.image.imread(figure).shape == (1110, 1650, 4)

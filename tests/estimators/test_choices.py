@@ -12,6 +12,8 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from emgpr import EMGPR, ICM, LMC, SLFM, IndependentGP
 from emgpr.estimators import settings
+from emgpr.estimators.settings import settle
+from emgpr.observations import Observations
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 KERNEL = RBF(0.25, "fixed")
@@ -109,12 +111,24 @@ def test_two_steps_go_with_rank_one_and_noises_apart(table):
     assert two_steps.weights_.shape[-1] == 1
 
 
-def test_the_rank_is_two_where_five_sites_tell_each_weight_vector(table):
-    """Two outputs have four: 20 sites are enough and 19 are not."""
-    X, Y = table
-    for N, rank in [(20, 2), (19, 1)]:
-        model = EMGPR(**QUICK | {"max_iter": 2}).fit(X[:N], Y[:N, :2])
-        assert model.weights_.shape == (1, 2, 2, rank)
+@pytest.mark.parametrize(
+    ("N", "expected"),
+    [
+        (65, (2, 2, True)),  # 130 readings: ten for each of 13 parameters
+        (64, (2, 1, True)),
+        (23, (2, 1, True)),  # 46: five for each of 9
+        (22, (2, 1, False)),
+        (20, (2, 1, False)),  # 40: five for each of 8, without the correlation
+        (19, (1, 1, False)),
+        (3, (1, 1, False)),
+    ],
+)
+def test_few_readings_get_few_parameters(rng, N, expected):
+    seen = Observations.from_table(rng.uniform(size=(N, 2)), rng.normal(size=(N, 2)))
+    plan = settle(EMGPR(), seen)
+    assert (plan.n_latents, plan.rank, plan.correlated) == expected
+    asked = settle(EMGPR(n_latents=2, rank=2, noise="correlated", refine="joint"), seen)
+    assert (asked.n_latents, asked.rank, asked.correlated) == (2, 2, True)
 
 
 def test_batches_too_small_for_the_joint_ascent_get_the_two_steps(table):

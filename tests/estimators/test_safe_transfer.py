@@ -114,13 +114,13 @@ def test_where_nobody_loses_it_is_full_transfer(fitted, way):
 
 @each_way
 def test_where_other_outputs_are_known_the_other_verdict_counts(fitted, way):
-    """Rows: nothing known, the loser itself, another output, both."""
+    """Rows: nothing known, the loser itself, another output, both: then it is read, not told."""
     observed = np.full((4, 3), np.nan)
     observed[[1, 3], 2], observed[[2, 3], 0] = 7.1, 0.4
     ask = {"observed": observed, "return_cov": True, "statistic": "mean"}
     blind, told = fitted(way, site=[2]), fitted(way, output=[2])
     transfer, alone = full(blind).predict(X_NEW, **ask), fitted(way, [2], [2]).predict(X_NEW, **ask)
-    for model, own in [(blind, [True, True, False, False]), (told, [False, False, True, True])]:
+    for model, own in [(blind, [True, True, False, True]), (told, [False, False, True, False])]:
         mean, cov = model.predict(X_NEW, **ask)
         assert_allclose(mean[:, 2], np.where(own, alone[0][:, 2], transfer[0][:, 2]))
         assert_allclose(cov[:, 2, 2], np.where(own, alone[1][:, 2, 2], transfer[1][:, 2, 2]))

@@ -38,6 +38,8 @@ from emgpr.weights import (
 
 Array = np.ndarray
 
+CLEAR = 1e-4  # noise variance of a standardised output that is as good as none
+
 Conditioning: TypeAlias = Literal["auto", "all", "batch"] | int
 Kernels: TypeAlias = Kernel | Sequence[Kernel] | Literal["auto"] | None
 Learner: TypeAlias = (
@@ -124,16 +126,18 @@ class MultiOutputGP(Predictor):
         self.n_outputs_ = Y.shape[1]
         chosen = self._transforms(inputs, Y)
         self._scale = Marginals.learned(Y, chosen, normalize=self.normalize_y, names=names)
-        self.transforms_ = one_each(chosen, names)
+        self.transforms_ = chosen
         return Observations.from_table(inputs, self._scale.forward(Y, names))
 
     def _transforms(self, inputs: Array, Y: Array) -> Any:
         """As the user said, or what the data ask for."""
-        given = vars(self)["transform"]
-        if isinstance(given, str) and given == "auto":
-            with threads_for(len(inputs)):
-                return choose_transforms(inputs, Y, n_jobs=self.n_jobs, verbose=self.verbose)
-        return given
+        given = one_each(vars(self)["transform"], self.output_names_)
+        automatic = [isinstance(spec, str) and spec == "auto" for spec in given]
+        if not any(automatic):
+            return given
+        with threads_for(len(inputs)):
+            chosen = choose_transforms(inputs, Y, n_jobs=self.n_jobs, verbose=self.verbose)
+        return [c if auto else g for c, g, auto in zip(chosen, given, automatic, strict=True)]
 
     def _doubt_single_values(self, Y: Float[Array, "N D"]) -> None:
         for d in np.flatnonzero(np.nanmin(Y, axis=0) == np.nanmax(Y, axis=0)).tolist():
@@ -233,6 +237,9 @@ class MultiOutputGP(Predictor):
         self, seen: Observations, parts: list[Int[Array, " _"]], tasks: list[Latent]
     ) -> tuple[Mixture, FittedWeights]:
         start = self._arrange(tasks, seen)  # w_d = δ_d
+        if self.noise == "auto" and np.diagonal(start.noise).min() < CLEAR:
+            # Readings free of noise have none that could be correlated.
+            self._settled = replace(self._settled, correlated=False)
         # The joint ascent moves on from here in any case: some of the sites show the way.
         sites = thinned(seen, parts) if self._settled.refine == "joint" else parts
         members = fit_weights(

@@ -37,7 +37,7 @@ How = Literal["all", "batch"] | int
 
 AFFORDABLE = 3e11  # operations: about ten seconds on one core
 NEIGHBOURS = 16
-MOST_AT_ONCE = 20_000  # values of a joint sample: their covariance takes 3 GB
+MOST_AT_ONCE = 6000  # values of a joint sample: a minute, and a gigabyte
 
 
 class Believer(BaseEstimator):
@@ -106,7 +106,7 @@ class Believer(BaseEstimator):
         self, x: Float[Array, "M P"], observed: Any, *, with_cov: bool, include_noise: bool
     ) -> Belief:
         """The members' joined belief about the readings at x, or about the signals beneath."""
-        extra, sample = self._told(x, observed)
+        extra, sample = self._told(x, observed, link=include_noise)
         how = self._how(extra)
         members = self._signals(
             x, extra, how, self.kernels_, self.weights_, self._noise, with_cov=with_cov
@@ -119,7 +119,7 @@ class Believer(BaseEstimator):
             left = left + noise
         mean, cov = join(self.combine, members.mean, members.cov, before)
         if self._lost:
-            own = self._lost_entries(sample, len(x))
+            own = self._lost_entries(_others_known(sample, len(x), self.n_outputs_))
             alone = self._alone(x, extra, how, with_cov=with_cov)
             mean, cov = np.where(own, alone.mean, mean), without(cov, own, alone.cov)
             if include_noise:
@@ -136,13 +136,13 @@ class Believer(BaseEstimator):
         include_noise: bool,
     ) -> Float[Array, "n M D"]:
         """Joint draws over sites and outputs, each from a member chosen at random."""
-        extra, sample = self._told(x, observed)
+        extra, sample = self._told(x, observed, link=include_noise)
         how = self._how(extra)
         L, M, D = len(self.weights_), len(x), self.n_outputs_
         if M * D > MOST_AT_ONCE:
             raise ValueError(
                 f"{M} sites × {D} outputs are {M * D} values to draw jointly; at most "
-                f"{MOST_AT_ONCE} fit in memory. Draw them in tiles, or at fewer sites."
+                f"{MOST_AT_ONCE} can be drawn. Draw them in tiles, or at fewer sites."
             )
         drawn = np.empty((n, M, D))
         whose = rng.integers(L, size=n)
@@ -155,8 +155,16 @@ class Believer(BaseEstimator):
             cov = cov.reshape(D * M, D * M)
             if one:
                 rows = whose == member
-                signals = draw(mean.ravel(), cov, int(rows.sum()), rng)
-                drawn[rows] = np.swapaxes(signals.reshape(-1, D, M), 1, 2)
+                signals = draw(np.zeros(D * M), cov, int(rows.sum()), rng).reshape(-1, D, M)
+                apart = np.swapaxes(signals, 1, 2)
+                if isinstance(how, int):  # each site as its own neighbours have it
+                    near = self._signals(
+                        x, extra, how, self.kernels_, W[None], self._noise, with_cov=True
+                    )
+                    turned = _map_between(_of_sites(cov, M), near.cov[0])
+                    drawn[rows] = near.mean[0] + np.einsum("mde,nme->nmd", turned, apart)
+                else:
+                    drawn[rows] = mean.T + apart
             else:
                 covs += cov / L
         if not one:  # correlations between sites as the members have them, on average
@@ -168,7 +176,7 @@ class Believer(BaseEstimator):
             told, _, left = turned_to_readings(spread, nothing, self._noise, sample)
             drawn = told.mean + draw_each(left, n, rng)
         if self._lost:
-            own = self._lost_entries(sample, M)
+            own = self._lost_entries(_others_known(sample, M, D))
             known = self._conditioned_on(x, extra, "all" if how == "batch" else how, 0)
             alone = self._apart
             mean, cov = condition_jointly(known, x, alone.kernels, alone.W, alone.noise)
@@ -181,31 +189,34 @@ class Believer(BaseEstimator):
         self, drawn: Float[Array, "n M D"], covs: Array, x: Array, observed: Any
     ) -> Float[Array, "n M D"]:
         """Draws of mean zero, given the mean and covariance that the rule has at each site."""
-        M, D = drawn.shape[1:]
+        M = drawn.shape[1]
         belief = self._believe(x, observed, with_cov=True, include_noise=False)
-        own = np.einsum("imjm->mij", covs.reshape(D, M, D, M))
-        turned = _map_between(own, belief.cov[0])
+        turned = _map_between(_of_sites(covs, M), belief.cov[0])
         return belief.mean[0] + np.einsum("mde,nme->nmd", turned, drawn)
 
     def _told(
-        self, x: Float[Array, "M P"], observed: Any
+        self, x: Float[Array, "M P"], observed: Any, *, link: bool
     ) -> tuple[Observations | None, Float[Array, "M D"] | None]:
-        """Readings known at x, as a table and as rows: those given, else those of a training
-        site with exactly these inputs, which is taken for the sample that is asked about."""
-        extra = sample = None
-        if observed is not None:
-            known = enter_known(observed, len(x), self.output_names_, self._flat)
-            sample = self._scale.forward(known, self.output_names_)
-            extra = Observations.from_table(x, sample)
-        known_to_all = self.conditioning_ != "batch" or len(self._parts) == 1
-        if known_to_all and (self._settled.correlated or self._lost):
-            whole = self.conditioning_ != "batch"
-            here = (self._seen if whole else self._seen.at(self._parts[0])).readings_at(x)
-            if sample is None:
-                sample = here
-            else:
-                sample = np.where(np.isnan(sample).all(axis=1, keepdims=True), here, sample)
-        return extra, sample
+        """Readings known at x: those that are new, as a table, and all of each sample, as rows.
+
+        With `link`, a row that equals a training site is taken for that sample: what was read
+        of it is known too. What `observed` repeats of it is not counted twice; if it says
+        anything else, it is of another sample.
+        """
+        batches = self.conditioning_ == "batch"
+        shared = not batches or len(self._parts) == 1  # what one member knows, all know
+        read = np.full((len(x), self.n_outputs_), np.nan)
+        if shared:
+            read = (self._seen.at(self._parts[0]) if batches else self._seen).readings_at(x)
+        linked = link and shared and (self._settled.correlated or bool(self._lost))
+        if observed is None:
+            return None, read if linked else None
+        given = enter_known(observed, len(x), self.output_names_, self._flat)
+        sample = self._scale.forward(given, self.output_names_)
+        again = np.isclose(sample, read, rtol=1e-9, atol=1e-12) | np.isnan(sample)
+        same = again.all(axis=1, keepdims=True)
+        extra = Observations.from_table(x, np.where(same, np.nan, sample))
+        return extra, np.where(same, read, sample) if linked else sample
 
     def _how(self, extra: Observations | None) -> How:
         if extra is not None and self.conditioning_ == "all":  # what is known may make it dear
@@ -271,13 +282,23 @@ class Believer(BaseEstimator):
         W = alone.W[None]
         return self._signals(x, extra, how, alone.kernels, W, alone.noise, with_cov=with_cov)
 
-    def _lost_entries(self, sample: Float[Array, "M D"] | None, M: int) -> Bool[Array, "M D"]:
-        """Where an output keeps to its own process: it loses by transfer, or, where others of
-        the same sample are known, loses even then."""
-        known = np.zeros((M, self.n_outputs_), bool) if sample is None else ~np.isnan(sample)
-        others = known.sum(axis=1, keepdims=True) - known > 0
+    def _lost_entries(self, others: Bool[Array, "M D"]) -> Bool[Array, "M D"]:
+        """Where an output keeps to its own process: transfer does not help it, or, where `others`
+        of the sample were read and it was not, does not help it even then."""
         loses = {by: np.isin(np.arange(self.n_outputs_), lost) for by, lost in self._lost.items()}
         return np.where(others, loses["output"], loses["site"])
+
+
+def _others_known(sample: Float[Array, "M D"] | None, M: int, D: int) -> Bool[Array, "M D"]:
+    """Whether an output was not read of a sample of which another was."""
+    known = np.zeros((M, D), bool) if sample is None else ~np.isnan(sample)
+    return known.any(axis=1, keepdims=True) & ~known
+
+
+def _of_sites(cov: Float[Array, "DM DM"], M: int) -> Float[Array, "M D D"]:
+    """The covariance of the outputs of each site, from that of all."""
+    D = len(cov) // M
+    return np.einsum("imjm->mij", cov.reshape(D, M, D, M))
 
 
 def _map_between(S: Float[Array, "M D D"], C: Float[Array, "M D D"]) -> Float[Array, "M D D"]:

@@ -26,16 +26,18 @@ class EMGPR(MultiOutputGP):
         unless you set them; a length-scale other than 1 is one more start. The noise needs
         no WhiteKernel, but one added to the kernel sets its start and bounds.
     n_latents : int, "auto" or None
-        Number of latent processes Q; None is one for each output. "auto" starts there and
-        switches off those that cross-validation does not miss.
+        Number of latent processes Q; None is one for each output, or fewer where there are not
+        five readings for each parameter. "auto" starts with one for each output and switches
+        off those that cross-validation does not miss.
     rank : int or None
         Rank k of each coregionalisation matrix B_q = W_q W_qᵀ, at most the number of outputs.
-        None is 2 if the ascent continues after the two steps (`refine`) and every member has
-        five sites for each weight vector, else 1.
+        None is 2 if the ascent continues after the two steps (`refine`) and there are ten
+        readings for each parameter, and five sites a member for each weight vector; else 1.
     noise : {"auto", "correlated", "independent"}
         Whether the noises of the outputs of a sample are related. If they are, outputs
         measured at a new site inform on the others through their noise too. "auto" is
-        correlated if the ascent continues after the two steps.
+        correlated if the ascent continues after the two steps, readings are enough (five
+        for each parameter) and step 1 found noise in every output.
     batch_size : int, "auto" or None
         Sites in a mini-batch. "auto" learns from all sites with `refine`, or, beyond 3000
         readings, from batches of some 1500 (at most 8, with a warning); with `refine=0` it is
@@ -70,8 +72,9 @@ class EMGPR(MultiOutputGP):
     transform : "auto", "log", "yeo-johnson", "normal-score", transformer, list, dict or None
         What makes the outputs near Gaussian: by name, a scikit-learn transformer with an
         inverse, a list with one for each output, or a dict from outputs to these. "auto"
-        chooses among the names by the density of readings left out. Predictions
-        come back on your scale.
+        gives a positive output the log, and leaves others as they are, unless readings left
+        out are clearly likelier under another; with fewer than 20 readings nothing is
+        transformed. Predictions come back on your scale.
     normalize_y : bool
         Bring every output to mean 0 and variance 1 first. The kernels have unit
         variance, so switch this off only if yours already are.
@@ -164,8 +167,9 @@ class EMGPR(MultiOutputGP):
     def paper(cls, **changes: Any) -> Self:
         """The settings of the paper, but for those that you change.
 
-        RBF kernels, two steps, independent noise, strided batches of D² sites, the mean
-        of the members, no transform (the paper's Jura experiment takes logarithms).
+        RBF kernels, two steps, independent noise, strided batches of D² sites (of two outputs:
+        six, as four are too few for their weights), the mean of the members, no transform
+        (the paper's Jura experiment takes logarithms).
 
         >>> EMGPR.paper(transform="log")
         EMGPR(combine='average', kernel=None, max_iter=120, noise='independent',

@@ -60,8 +60,10 @@ class Predictor(Validation, MultiOutputMixin, RegressorMixin, Believer):
         Notes
         -----
         A row of X that equals a training site is that sample: where noise is correlated, an
-        output that was not measured there is told by the noise of those that were (unless
-        members predict from batches, of which most do not know it).
+        output that was not measured there is told by the noise of those that were, and what
+        `observed` repeats of the training table counts once; a row of `observed` that says more
+        is another sample. Not so where several training rows have these inputs, or members
+        predict from batches.
         """
         if return_std and return_cov:
             raise ValueError(
@@ -134,7 +136,8 @@ class Predictor(Validation, MultiOutputMixin, RegressorMixin, Believer):
         """Draw tables that the outputs at X may turn out to be: (M, D, n_samples).
 
         Joint over sites and outputs, so that sums, maxima and maps of a draw mean something;
-        each is of one member of the ensemble. (M, n_samples) if fitted to a 1-D y.
+        with `combine="mean"` each is of one member of the ensemble. (M, n_samples) if fitted to
+        a 1-D y.
         """
         if isinstance(n_samples, bool) or int(n_samples) != n_samples or n_samples < 1:
             raise ValueError(f"n_samples={n_samples!r}; expected a whole number of at least 1.")

@@ -34,6 +34,7 @@ class Unread:
 
 
 FEW_SITES = 5  # for each weight vector: fewer cannot tell the noise beside it
+FEW_READINGS = 5  # for each parameter that is learned, twice that for a second rank
 LARGEST = 3000  # readings whose likelihood takes a second to evaluate; of more,
 BATCH = 1500  # are taken at a time,
 MEMBERS = 8  # times at most, unless more are asked for
@@ -60,7 +61,8 @@ def settle(model: Any, seen: Observations) -> Settled:
     """The joint ascent on all sites, or, of very many readings, on large batches.
 
     If the user asks for batches too small for it: the paper's two steps. Correlated noise goes
-    with the joint ascent, which alone can learn it, and rank 2 while there are sites enough.
+    with the joint ascent, which alone can learn it. Where readings are few for the parameters,
+    there is no second rank, then no correlation, then fewer latents.
     """
     N, D, n = seen.n_sites, seen.n_tasks, seen.n_readings
     Q = D if model.n_latents is None or _says(model.n_latents, "auto") else int(model.n_latents)
@@ -79,9 +81,17 @@ def settle(model: Any, seen: Observations) -> Settled:
         n_members = min(L, MEMBERS) if n_members is None and L > 1 else n_members
     elif _says(size, "auto"):
         size = max(D**2, 3 * least)  # N₀·D readings must tell Q·D·k weights
-    enough = (N if size is None else min(size, N)) >= FEW_SITES * Q * 2
+    ours = _says(model.refine, "auto") and refine != 0
+    between = D * (D - 1) // 2
+    few = n < FEW_READINGS * (Q * D + D + Q + between)
+    if model.n_latents is None and ours and not isinstance(model.kernel, list | tuple):
+        Q = max(1, min(D, int((n / FEW_READINGS - D) // (D + 1))))  # Q·D + D + Q parameters
+    correlated = model.noise == "correlated" or (
+        model.noise == "auto" and bool(refine) and not (ours and few)
+    )
+    sites = N if size is None else min(size, N)
+    enough = sites >= FEW_SITES * Q * 2 and n >= 2 * FEW_READINGS * (2 * Q * D + D + Q + between)
     rank = int(model.rank or (2 if refine and enough else 1))
-    correlated = model.noise == "correlated" or (model.noise == "auto" and bool(refine))
     return Settled(Q, min(rank, D), refine, correlated and D > 1, size, n_members)
 
 

@@ -42,6 +42,11 @@ class Validation:
     def cross_validate(self, by: Any = "site") -> CrossValidation:
         """Predict every reading from the others, with what was learned from all of them.
 
+        Kernels, noise and weights were learned from what is left out, too, which flatters: the
+        more, the fewer readings there are for each parameter. By output, where weights and the
+        correlation of the noise matter most, it flatters most. Rules other than "mean" join what
+        members believe of the outputs left out together.
+
         Parameters
         ----------
         by : "site", "output", or N labels
@@ -87,8 +92,9 @@ class Validation:
         errors, made wider (Bonferroni, Student) so that all outputs together raise a false
         alarm no more often than two standard errors of one. Log densities are
         shown beside, not judged: they also reward a noise that was learned better.
-        What is left out did take part in learning the weights, which flatters transfer
-        a little: by half a standard error between outputs that have nothing in common.
+        What is left out did take part in learning the weights, which flatters transfer: by
+        half a standard error between 100 to 150 readings of outputs that have nothing in
+        common, by more where readings are fewer.
 
         `by` as in `cross_validate`; with labels, differences are averaged in
         each group first, and the standard error is that over groups.
@@ -157,8 +163,8 @@ def _as_predicted(model: Any, left_out: LeftOut) -> Belief:
     if not model._lost:
         return belief
     seen = model._seen
-    sample = np.where(seen.seen, seen.y, np.nan).T if left_out.by == "output" else None
-    own = model._lost_entries(sample, seen.n_sites)
+    known = seen.seen.T & (left_out.by == "output")
+    own = model._lost_entries(known.sum(axis=1, keepdims=True) - known > 0)
     alone = _without_transfer(model, left_out)
     alone = Belief(*(part[None] for part in mixture(alone.mean, alone.cov)))
     return Belief(np.where(own, alone.mean, belief.mean), without(belief.cov, own, alone.cov))

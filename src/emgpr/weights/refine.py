@@ -177,8 +177,12 @@ class _Ascent:
         searches = [
             search_space(kernel, None, x, 1, np.random.default_rng(0)) for kernel in start.kernels
         ]
+        bounds = start.noise_bounds.copy()
+        if correlated:  # noise that is all but gone, yet correlated, would be believed too much
+            least = np.minimum(0.1 * np.diagonal(start.noise), bounds[:, 1])
+            bounds[:, 0] = np.maximum(bounds[:, 0], least)
         self.bounds = np.concatenate(
-            [*(search.bounds[:-1] for search in searches), self.noise.bounds(start.noise_bounds)]
+            [*(search.bounds[:-1] for search in searches), self.noise.bounds(bounds)]
         )
         if spared:
             scales = [
@@ -193,7 +197,9 @@ class _Ascent:
             for q, s in enumerate(searches)
             for i in range(self.sizes[q])
         ] + [f"the noise of output {name!r}" for name in names or range(D)]
-        self.named += ["a correlation between noises"] * (self.noise.size - D)
+        self.named += [
+            "a correlation between noises (set noise='independent' if sites are few)"
+        ] * (self.noise.size - D)
 
     def climb(
         self,
