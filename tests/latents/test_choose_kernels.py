@@ -1,5 +1,6 @@
 """kernel="auto": the smoothness and the length-scales that data were drawn with."""
 
+import warnings
 from functools import partial
 
 import numpy as np
@@ -106,3 +107,16 @@ def test_no_candidate_is_likelier_than_the_one_kept(rng):
     for kernel in (RBF(), Matern(nu=0.5), Matern(nu=1.5), Matern(nu=2.5)):
         other = IndependentGP(kernel, **settings).fit(X, y).log_marginal_likelihood_value_
         assert other <= best + 1e-3
+
+
+def test_a_column_that_does_not_matter_is_no_trouble():
+    """Its length-scale runs to the upper bound, which is how several tell that it does not."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(30, 2))
+    y = np.sin(6 * X[:, 0]) + 0.1 * rng.normal(size=30)
+    model = IndependentGP("auto", random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, y)
+    assert model.converged_
+    assert model.kernels_[0].length_scale[1] > 5 * model.kernels_[0].length_scale[0]

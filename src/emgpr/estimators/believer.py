@@ -26,6 +26,9 @@ from emgpr.prediction import (
     condition_on_neighbours,
     coupled,
     draw,
+    draw_each,
+    map_between,
+    of_sites,
     sites_near,
     turned_to_readings,
 )
@@ -161,7 +164,7 @@ class Believer(BaseEstimator):
                     near = self._signals(
                         x, extra, how, self.kernels_, W[None], self._noise, with_cov=True
                     )
-                    turned = _map_between(_of_sites(cov, M), near.cov[0])
+                    turned = map_between(of_sites(cov, M), near.cov[0])
                     drawn[rows] = near.mean[0] + np.einsum("mde,nme->nmd", turned, apart)
                 else:
                     drawn[rows] = mean.T + apart
@@ -191,7 +194,7 @@ class Believer(BaseEstimator):
         """Draws of mean zero, given the mean and covariance that the rule has at each site."""
         M = drawn.shape[1]
         belief = self._believe(x, observed, with_cov=True, include_noise=False)
-        turned = _map_between(_of_sites(covs, M), belief.cov[0])
+        turned = map_between(of_sites(covs, M), belief.cov[0])
         return belief.mean[0] + np.einsum("mde,nme->nmd", turned, drawn)
 
     def _told(
@@ -293,31 +296,3 @@ def _others_known(sample: Float[Array, "M D"] | None, M: int, D: int) -> Bool[Ar
     """Whether an output was not read of a sample of which another was."""
     known = np.zeros((M, D), bool) if sample is None else ~np.isnan(sample)
     return known.any(axis=1, keepdims=True) & ~known
-
-
-def _of_sites(cov: Float[Array, "DM DM"], M: int) -> Float[Array, "M D D"]:
-    """The covariance of the outputs of each site, from that of all."""
-    D = len(cov) // M
-    return np.einsum("imjm->mij", cov.reshape(D, M, D, M))
-
-
-def _map_between(S: Float[Array, "M D D"], C: Float[Array, "M D D"]) -> Float[Array, "M D D"]:
-    """The symmetric A with A S A = C: it turns draws as little as can be, alike at like sites."""
-    values, vectors = np.linalg.eigh(S)
-    kept = values > 1e-10 * np.maximum(values[:, -1:], np.finfo(float).tiny)
-    root = np.sqrt(np.where(kept, values, 0.0))
-    back = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
-    half = (vectors * root[:, None, :]) @ np.swapaxes(vectors, 1, 2)
-    inverse = (vectors * back[:, None, :]) @ np.swapaxes(vectors, 1, 2)
-    values, vectors = np.linalg.eigh(half @ C @ half)
-    middle = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ np.swapaxes(vectors, 1, 2)
-    return inverse @ middle @ inverse
-
-
-def draw_each(
-    covs: Float[Array, "M D D"], n: int, rng: np.random.Generator
-) -> Float[Array, "n M D"]:
-    """n draws from N(0, cov) at each site, independent between sites."""
-    values, vectors = np.linalg.eigh(covs)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-    return np.einsum("mde,nme->nmd", root, rng.normal(size=(n, *covs.shape[:2])))

@@ -131,7 +131,7 @@ def work(tables: dict[str, Table], job: Job) -> Row:
         seen = np.setdiff1d(np.arange(len(Y)), out)
         with quietly() as notes:
             model.fit(X.iloc[seen], pd.DataFrame(Y[seen], columns=names))
-            errors, densities, covered = _scores(model, X.iloc[out], Y[out], spread)
+            errors, densities, covered = scores(model, X.iloc[out], Y[out], spread)
         return {
             "errors": np.nanmean(np.abs(errors), axis=1).tolist(),
             "densities": np.nanmean(densities, axis=1).tolist(),
@@ -145,7 +145,7 @@ def work(tables: dict[str, Table], job: Job) -> Row:
     known[out, output] = np.nan
     with quietly() as notes:
         model.fit(X, pd.DataFrame(known, columns=names))
-        errors, _, covered = _scores(model, X.iloc[out], Y[out], spread)
+        errors, _, covered = scores(model, X.iloc[out], Y[out], spread)
     fitted = _least_squares(model, Y, known, out, output)
     return {
         "errors": np.abs(errors[:, output]).tolist(),
@@ -155,7 +155,7 @@ def work(tables: dict[str, Table], job: Job) -> Row:
     }
 
 
-def _scores(
+def scores(
     model: MultiOutputGP, X: pd.DataFrame, truth: Float[np.ndarray, "M D"], spread: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Errors of the median and −log densities, in standard deviations; what 95% intervals hold."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from emgpr import __version__
 from emgpr.ensemble import RULES
-from emgpr.experiments.choices import FOLDS, Table, _scores, embedded
+from emgpr.experiments.choices import FOLDS, Table, embedded, scores
 from emgpr.experiments.fitting import Settings, build, quietly
 from emgpr.experiments.rows import Job, Row, complete
 from emgpr.experiments.text import aligned
@@ -56,18 +56,18 @@ def work(tables: dict[str, Table], job: Job) -> Row:
     order = np.random.default_rng(0).permutation(len(Y))
     out = np.sort(order[job["fold"] :: FOLDS])
     seen = np.setdiff1d(np.arange(len(Y)), out)
-    scores = {}
+    by_rule = {}
     with quietly() as caught:
         model = build(job["settings"], random_state=0).fit(X.iloc[seen], Y.iloc[seen])
         for rule in RULES:
             model.set_params(combine=rule)
-            parts = _scores(model, X.iloc[out], Y.iloc[out].to_numpy(), spread)
+            parts = scores(model, X.iloc[out], Y.iloc[out].to_numpy(), spread)
             error, density, covered = (
                 float(np.nanmean(np.abs(parts[0]))),
                 *map(np.nanmean, parts[1:]),
             )
-            scores[rule] = {"mae": error, "nlpd": float(density), "coverage": float(covered)}
-    return {"scores": scores, "notes": caught()}
+            by_rule[rule] = {"mae": error, "nlpd": float(density), "coverage": float(covered)}
+    return {"scores": by_rule, "notes": caught()}
 
 
 def text(rows: list[Row]) -> str:

@@ -154,6 +154,8 @@ def _trouble(end: Minima, search: Search, max_iter: int) -> str:
     for i in np.flatnonzero(end.at_bound[0] & ~fixed):
         low, high = np.exp(search.bounds[i])
         side = "lower" if end.x[0, i] < search.bounds[i].mean() else "upper"
+        if side == "upper" and search.names[i].endswith("]"):
+            continue  # a column that does not matter, as one length-scale of several can tell
         kind = search.names[i].rsplit("__", 1)[-1].partition("[")[0]
         words.append(
             f"{search.names[i]} ended at its {side} bound ({low:.3g}, {high:.3g})"

@@ -21,7 +21,7 @@ from emgpr.covariance.dense import coregionalization, readings
 from emgpr.kernels import matrix
 from emgpr.observations import Observations
 from emgpr.prediction.condition import CHUNK_BYTES, Belief, condition, coupled
-from emgpr.prediction.neighbours import _column_scales
+from emgpr.prediction.neighbours import column_scales
 
 Array = np.ndarray
 
@@ -83,7 +83,7 @@ def held_out_of_neighbours(
     """Each reading given the `n_neighbours` nearest of each output that do not leave with it."""
     belief = _nothing(known, len(W))
     B = coregionalization(W)
-    scale = _column_scales(kernels, known.x.shape[1])
+    scale = column_scales(kernels, known.x.shape[1])
     for tasks, latents in coupled(B, noise):
         block = Observations(known.x, known.y[tasks], known.seen[tasks])
         own = noise[np.ix_(tasks, tasks)]

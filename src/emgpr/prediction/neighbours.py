@@ -31,7 +31,7 @@ def condition_on_neighbours(
     """
     L, _, D, _ = W.shape
     B = coregionalization(W)
-    scale = _column_scales(kernels, x.shape[1])
+    scale = column_scales(kernels, x.shape[1])
     mean = np.zeros((L, len(x), D))
     cov = np.zeros((L, len(x), D, D))
     for tasks, latents in coupled(B, noise):
@@ -48,7 +48,7 @@ def sites_near(
     known: Observations, x: Float[Array, "M P"], kernels: Sequence[Kernel], n: int
 ) -> Int[Array, " _"]:
     """Sites that are among the `n` nearest, of some output, to any row of x."""
-    near = _Neighbours(known, _column_scales(kernels, x.shape[1]), n)
+    near = _Neighbours(known, column_scales(kernels, x.shape[1]), n)
     return np.setdiff1d(near.of(x), [-1]) if near.trees else np.arange(0)
 
 
@@ -108,7 +108,7 @@ def _condition(
     return mean, cov
 
 
-def _column_scales(kernels: Sequence[Kernel], P: int) -> Float[Array, " P"]:
+def column_scales(kernels: Sequence[Kernel], P: int) -> Float[Array, " P"]:
     """Units in which the columns of the inputs may be compared: the mean log length-scale
     of the kernels that have one a column, else the inputs' own."""
     logs = [

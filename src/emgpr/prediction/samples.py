@@ -58,3 +58,31 @@ def draw(
     values, vectors = np.linalg.eigh(cov)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     return mean + rng.normal(size=(n, len(mean))) @ root.T
+
+
+def of_sites(cov: Float[Array, "DM DM"], M: int) -> Float[Array, "M D D"]:
+    """The covariance of the outputs of each site, from that of all."""
+    D = len(cov) // M
+    return np.einsum("imjm->mij", cov.reshape(D, M, D, M))
+
+
+def map_between(S: Float[Array, "M D D"], C: Float[Array, "M D D"]) -> Float[Array, "M D D"]:
+    """The symmetric A with A S A = C: it turns draws as little as can be, alike at like sites."""
+    values, vectors = np.linalg.eigh(S)
+    kept = values > 1e-10 * np.maximum(values[:, -1:], np.finfo(float).tiny)
+    root = np.sqrt(np.where(kept, values, 0.0))
+    back = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
+    half = (vectors * root[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+    inverse = (vectors * back[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+    values, vectors = np.linalg.eigh(half @ C @ half)
+    middle = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+    return inverse @ middle @ inverse
+
+
+def draw_each(
+    covs: Float[Array, "M D D"], n: int, rng: np.random.Generator
+) -> Float[Array, "n M D"]:
+    """n draws from N(0, cov) at each site, independent between sites."""
+    values, vectors = np.linalg.eigh(covs)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    return np.einsum("mde,nme->nmd", root, rng.normal(size=(n, *covs.shape[:2])))

@@ -278,6 +278,9 @@ class _Ascent:
             words.append(f"it did not converge within max_iter={max_iter}; try more")
         fixed = self.bounds[:, 0] == self.bounds[:, 1]
         hit = end.at_bound[0][: len(fixed)] & ~fixed
+        upper = end.x[0][: len(fixed)] >= self.bounds.mean(axis=1)
+        idle = [name.endswith("]") for name in self.named]  # a column that does not matter
+        hit &= ~(upper & idle)
         ended = dict.fromkeys(name for name, at in zip(self.named, hit, strict=True) if at)
         if ended:
             words.append(f"at a bound: {', '.join(ended)}")
