@@ -47,6 +47,7 @@ def test_the_papers_settings_are_these():
         n_latents=None,
         rank=1,
         noise="independent",
+        prior=None,
         batch_size="auto",
         n_members=None,
         partition="strided",
@@ -73,8 +74,9 @@ def test_what_is_changed_is_changed_and_no_more():
 def test_the_paper_learns_as_written_out(table):
     X, Y = table
     told = [
-        EMGPR(RBF(), rank=1, noise="independent", refine=0, partition="strided", transfer="full",
-              combine="average", transform=None, max_iter=5, n_restarts=1, random_state=0),
+        EMGPR(RBF(), rank=1, noise="independent", prior=None, refine=0, partition="strided",
+              transfer="full", combine="average", transform=None, max_iter=5, n_restarts=1,
+              random_state=0),
         EMGPR.paper(max_iter=5, n_restarts=1, random_state=0),
     ]  # fmt: skip
     first, second = (model.fit(X, Y).predict(X, return_std=True) for model in told)

@@ -57,6 +57,7 @@ class MultiOutputGP(Predictor):
     partition: Literal["random", "strided"] = "random"
     noise: Literal["auto", "independent", "correlated"] = "independent"
     refine: int | Literal["auto", "joint"] = "joint"
+    prior: Literal["weak"] | None = None
     transfer: Literal["full", "safe"] = "full"
     transform = Unread()
 
@@ -182,6 +183,7 @@ class MultiOutputGP(Predictor):
             n_restarts=self.n_restarts,
             max_iter=self.max_iter,
             rng=rng,
+            weak_prior=self.prior == "weak",
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
@@ -277,6 +279,7 @@ class MultiOutputGP(Predictor):
             members,
             sweeps=self._settled.refine,
             correlated=self._settled.correlated,
+            weak_prior=self.prior == "weak",
             max_iter=self.max_iter,
             n_jobs=self.n_jobs,
             names=self.output_names_,

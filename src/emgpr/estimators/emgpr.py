@@ -38,6 +38,10 @@ class EMGPR(MultiOutputGP):
         measured at a new site inform on the others through their noise too. "auto" is
         correlated if the ascent continues after the two steps, readings are enough (five
         for each parameter) and step 1 found noise in every output.
+    prior : "weak" or None
+        "weak" thinks an output noise unless its readings say otherwise, as a handful of readings
+        would: what is learned from few sites, or of a rarely measured output, is then not
+        believed to the letter. None is maximum likelihood, as in the paper.
     batch_size : int, "auto" or None
         Sites in a mini-batch. "auto" learns from all sites with `refine`, or, beyond 3000
         readings, from batches of some 1500 (at most 8, with a warning); with `refine=0` it is
@@ -98,7 +102,8 @@ class EMGPR(MultiOutputGP):
     coregionalization_ : (Q, D, D) W_q W_qᵀ, the mean over members
     variance_shares_ : DataFrame, share of each output's variance from each latent and the noise
     log_marginal_likelihood_value_ : sum over members of their batches' log-likelihood
-    history_ : list of (what was learned, log-likelihood reached), never falling
+    history_ : list of (what was learned, log-likelihood reached, less what the prior holds against
+        the noise), never falling
     alone_ : dict with the outputs that keep to their own process, by "site" and by "output"
     converged_ : whether every optimisation converged inside its bounds
     n_iter_ : iterations of the longest optimisation
@@ -125,6 +130,7 @@ class EMGPR(MultiOutputGP):
         n_latents: int | Literal["auto"] | None = None,
         rank: int | None = None,
         noise: Literal["auto", "independent", "correlated"] = "auto",
+        prior: Literal["weak"] | None = "weak",
         batch_size: int | Literal["auto"] | None = "auto",
         n_members: int | None = None,
         partition: Literal["random", "strided"] = "random",
@@ -156,6 +162,7 @@ class EMGPR(MultiOutputGP):
         self.n_latents = n_latents
         self.rank = rank
         self.noise = noise
+        self.prior = prior
         self.batch_size = batch_size
         self.n_members = n_members
         self.partition = partition
@@ -167,19 +174,20 @@ class EMGPR(MultiOutputGP):
     def paper(cls, **changes: Any) -> Self:
         """The settings of the paper, but for those that you change.
 
-        RBF kernels, two steps, independent noise, strided batches of D² sites (of two outputs:
-        six, as four are too few for their weights), the mean of the members, no transform
-        (the paper's Jura experiment takes logarithms).
+        RBF kernels, two steps, independent noise without a prior, strided batches of D² sites (of
+        two outputs: six, as four are too few for their weights), the mean of the members, no
+        transform (the paper's Jura experiment takes logarithms).
 
         >>> EMGPR.paper(transform="log")
         EMGPR(combine='average', kernel=None, max_iter=120, noise='independent',
-              partition='strided', rank=1, refine=0, transfer='full',
+              partition='strided', prior=None, rank=1, refine=0, transfer='full',
               transform='log')
         """
         published = {
             "kernel": None,
             "rank": 1,
             "noise": "independent",
+            "prior": None,
             "partition": "strided",
             "combine": "average",
             "refine": 0,

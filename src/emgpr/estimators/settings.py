@@ -121,6 +121,7 @@ def check_settings(model: Any) -> None:
     if not callable(model.combine):
         _one_of(model, "combine", tuple(RULES))
     _one_of(model, "noise", ("auto", "independent", "correlated"))
+    _one_of(model, "prior", ("weak", None))
     if model.refine not in ("auto", "joint") and (model.refine != 0 or model.refine is False):
         _whole(model, "refine", ', 0, "joint" or "auto"')
     if model.noise == "correlated" and model.refine == 0:

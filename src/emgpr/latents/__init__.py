@@ -4,6 +4,7 @@ from emgpr.latents.borrowed import borrow_latents
 from emgpr.latents.choice import choose_kernels
 from emgpr.latents.exact import fit_latents
 from emgpr.latents.latent import Latent
+from emgpr.latents.prior import noise_prior
 from emgpr.latents.search import Search, is_length_scale, search_space
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "choose_kernels",
     "fit_latents",
     "is_length_scale",
+    "noise_prior",
     "search_space",
 ]

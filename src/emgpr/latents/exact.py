@@ -10,6 +10,7 @@ from emgpr.covariance import log_likelihood
 from emgpr.execution import each
 from emgpr.kernels import Pairs, evaluate, without_noise
 from emgpr.latents.latent import Latent
+from emgpr.latents.prior import Prior, noise_prior
 from emgpr.latents.search import Search, search_space
 from emgpr.observations import Observations
 from emgpr.optimize import Minima, Objective, minimize
@@ -29,10 +30,14 @@ def fit_latents(
     n_restarts: int,
     max_iter: int,
     rng: np.random.Generator,
+    weak_prior: bool = False,
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> list[Latent]:
-    """Kernel and noise of tasks alone: task i mod D with `kernels[i]`, for every i."""
+    """Kernel and noise of tasks alone: task i mod D with `kernels[i]`, for every i.
+
+    With `weak_prior`, by the posterior under a weak prior on the noise.
+    """
     groups: list[tuple[Kernel, list[int]]] = []
     for d, kernel in enumerate(kernels):
         for known, tasks in groups:
@@ -51,25 +56,29 @@ def fit_latents(
                 "Give the kernel of the signal, such as RBF() or Matern(nu=1.5)."
             )
         search = search_space(bare, white, seen.x, n_restarts, rng)
-        problems = [(seen.task(d % seen.n_tasks), bare, search, max_iter) for d in tasks]
+        problems = [
+            (seen.task(d % seen.n_tasks), bare, search, max_iter, weak_prior) for d in tasks
+        ]
         fitted = each(_fit_task, problems, n_jobs=n_jobs, label="Step 1: tasks", verbose=verbose)
         found.update(zip(tasks, fitted, strict=True))
     return [found[d] for d in range(len(kernels))]
 
 
-def _fit_task(problem: tuple[Observations, Kernel, Search, int]) -> Latent:
-    table, kernel, search, max_iter = problem
-    best = _promising(table, kernel, search)
-    loss = _loss(table, kernel)
+def _fit_task(problem: tuple[Observations, Kernel, Search, int, bool]) -> Latent:
+    table, kernel, search, max_iter, weak = problem
+    prior = noise_prior(table, weak)
+    best = _promising(table, kernel, search, prior)
+    loss = _loss(table, kernel, prior)
     ends = [minimize(loss, start[None], bounds=search.bounds, max_iter=max_iter) for start in best]
     end = min(ends, key=lambda minima: float(minima.value[0]))
+    noise = float(np.exp(end.x[0, -1]))
     return Latent(
         kernel.clone_with_theta(end.x[0, :-1]),
-        float(np.exp(end.x[0, -1])),
-        -float(end.value[0]),
+        noise,
+        -float(end.value[0]) - float(prior(np.array([[noise]]))[0]),
         search.noise_bounds,
         int(end.n_iter[0]),
-        _trouble(end, search, max_iter) or _idle(table, kernel, -float(end.value[0])),
+        _trouble(end, search, max_iter) or _idle(table, kernel, -float(end.value[0]), prior),
     )
 
 
@@ -79,13 +88,15 @@ def _thinned(table: Observations) -> Observations:
     return table.at(np.sort(order[:ENOUGH]))
 
 
-def _promising(table: Observations, kernel: Kernel, search: Search) -> Float[Array, "_ p"]:
+def _promising(
+    table: Observations, kernel: Kernel, search: Search, prior: Prior
+) -> Float[Array, "_ p"]:
     """From every length-scale, with its best noise, a few steps on some of the sites; the best.
 
     A likelihood often has two peaks, a short range with little noise and a long one with
     much, and the value at a start says little about the peak it leads to.
     """
-    loss = _loss(_thinned(table), kernel)
+    loss = _loss(_thinned(table), kernel, prior)
     values = loss(search.starts, np.arange(len(search.starts)))[0]
     groups = values.reshape(search.n_kernels, -1)
     first = np.arange(len(groups)) * groups.shape[1] + groups.argmin(axis=1)
@@ -98,8 +109,8 @@ def _promising(table: Observations, kernel: Kernel, search: Search) -> Float[Arr
     return np.array(apart[:RUNS])
 
 
-def _loss(table: Observations, kernel: Kernel) -> Objective:
-    """Negative log-likelihood of one task at rows of (log hyper-parameters, log noise)."""
+def _loss(table: Observations, kernel: Kernel, prior: Prior) -> Objective:
+    """Negative log-likelihood of one task, and prior, at rows of (log hyper-parameters, noise)."""
     n = table.n_sites
     pairs = Pairs(table.x)
 
@@ -116,21 +127,21 @@ def _loss(table: Observations, kernel: Kernel) -> Objective:
             batch, np.ones((b, 1, 1, 1)), noise[:, None, None], K[:, None], of_kernels=True
         )
         assert fit.of_kernels is not None
-        of_log_noise = fit.of_noise[:, 0, 0] * noise
+        believed, slope = prior(noise[:, None, None])
+        of_log_noise = (fit.of_noise + slope)[:, 0, 0] * noise
         gradient = np.column_stack([pullback(fit.of_kernels[:, 0]), of_log_noise])
-        return -fit.value, -gradient
+        return -(fit.value + believed), -gradient
 
     return loss
 
 
-def _idle(table: Observations, kernel: Kernel, log_likelihood: float) -> str:
+def _idle(table: Observations, kernel: Kernel, value: float, prior: Prior) -> str:
     """Whether white noise explains the readings better than the kernel that was learned."""
     n, power = table.n_readings, float((table.y**2).sum())
-    if (
-        kernel.n_dims
-        and power > 0
-        and log_likelihood < -0.5 * n * (np.log(2 * np.pi * power / n) + 1)
-    ):
+    if not kernel.n_dims or power == 0:
+        return ""
+    white = -0.5 * n * (np.log(2 * np.pi * power / n) + 1)
+    if value < white + prior(np.array([[power / n]]))[0]:
         return "no process was found in it: white noise explains its readings better"
     return ""
 

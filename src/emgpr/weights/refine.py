@@ -1,8 +1,8 @@
 """The ascent continued from where the two steps ended: in sweeps, or everything at once.
 
-Kernels and noise are shared by all members and maximise the sum of the
-likelihoods of their batches; each member keeps weights of its own. With one
-part it is the maximum likelihood of the whole table. A sweep learns kernels and noise given
+Kernels and noise are shared by all members and maximise the sum of the likelihoods of their
+batches, and the prior on the noise if there is one; each member keeps weights of its own. With
+one part it is the maximum likelihood of the whole table. A sweep learns kernels and noise given
 the weights, then the weights given those; the joint ascent moves them together.
 
 Where noise may be correlated, a latent whose range ends between neighbouring sites is noise by
@@ -21,7 +21,7 @@ from emgpr.covariance import log_likelihood
 from emgpr.covariance.dense import coregionalization
 from emgpr.execution import chunks, counter
 from emgpr.kernels import Pairs, evaluate, matrix
-from emgpr.latents import is_length_scale, search_space
+from emgpr.latents import is_length_scale, noise_prior, search_space
 from emgpr.observations import Observations
 from emgpr.optimize import Minima, minimize
 from emgpr.weights.fit import FittedWeights, fit_weights
@@ -37,7 +37,10 @@ FLAT = 1e-6  # of the log-likelihood: what one of two steps must gain to be foll
 
 
 class Stage(NamedTuple):
-    """A point of the ascent: what was just learned, and the log-likelihood it reached."""
+    """A point of the ascent: what was just learned, and the height it reached.
+
+    That is the log-likelihood; with a prior, less by what the prior holds against the noise.
+    """
 
     learned: str
     log_likelihood: float
@@ -61,19 +64,20 @@ def refine(
     *,
     sweeps: int | Literal["joint"],
     correlated: bool = False,
+    weak_prior: bool = False,
     max_iter: int,
     n_jobs: int | None = None,
     names: Sequence[str] | None = None,
     verbose: int = 0,
 ) -> Refined:
     """`sweeps` further rounds over (kernels, noise) and weights, or the joint ascent."""
-    ascent = _Ascent(seen, parts, start, correlated, names)
+    ascent = _Ascent(seen, parts, start, correlated, weak_prior, names)
     if sweeps == "joint":
         mixture, W = start, fitted.W
         few = thinned(seen, parts)
         if sum(map(len, few)) < sum(map(len, parts)):  # most of the way on some of the sites
             # There, what varies between neighbours looks like noise: no latent may shrink to that.
-            coarse = _Ascent(seen, few, start, correlated, names, spared=True)
+            coarse = _Ascent(seen, few, start, correlated, weak_prior, names, spared=True)
             end = coarse.climb(mixture, W, True, max_iter, "everything, some sites", [], verbose)
             mixture, W = coarse.mixture(end.x[0], W)
         history: list[Stage] = []
@@ -93,7 +97,8 @@ def refine(
         )
         return Refined(mixture, members, history, ascent.trouble(end, max_iter))
 
-    history = [Stage("weights", float(fitted.log_likelihood.sum()))]
+    believed = float(ascent.prior(start.noise)[0])
+    history = [Stage("weights", float(fitted.log_likelihood.sum()) + believed)]
     mixture, members, trouble = start, fitted, ""
     for _ in range(sweeps):
         end = ascent.climb(mixture, members.W, False, max_iter, "kernels and noise", [], verbose)
@@ -104,7 +109,8 @@ def refine(
             seen, parts, replace(mixture, W=start.W), W=members.W, max_iter=max_iter,
             n_jobs=n_jobs, verbose=verbose,
         )  # fmt: skip
-        history.append(Stage("weights", float(members.log_likelihood.sum())))
+        believed = float(ascent.prior(mixture.noise)[0])
+        history.append(Stage("weights", float(members.log_likelihood.sum()) + believed))
     lost = int((~members.converged).sum())
     if lost:
         short = f"the weights of {lost} of {len(parts)} members did not converge within {max_iter=}"
@@ -159,6 +165,7 @@ class _Ascent:
         parts: Sequence[Int[Array, " _"]],
         start: Mixture,
         correlated: bool,
+        weak_prior: bool,
         names: Sequence[str] | None,
         *,
         spared: bool = False,
@@ -173,6 +180,7 @@ class _Ascent:
         self.pairs = [Pairs(table.x) for table in self.tables]
         self.sizes = [kernel.n_dims for kernel in start.kernels]
         self.noise = NoiseParameters(D, correlated)
+        self.prior = noise_prior(seen, weak_prior)
         x = seen.at(np.concatenate(parts)).x
         searches = [
             search_space(kernel, None, x, 1, np.random.default_rng(0)) for kernel in start.kernels
@@ -221,11 +229,15 @@ class _Ascent:
             low = np.concatenate([low, np.full(W.size, -np.inf)])
             high = np.concatenate([high, np.full(W.size, np.inf)])
 
+        noise = slice(sum(self.sizes), sum(self.sizes) + self.noise.size)
+
         def loss(rows: Float[Array, "1 p"], _: Array) -> tuple[Array, Array]:
             values, gradient = self.terms(rows[0], W)
-            return -values.sum(keepdims=True), -gradient[None, : rows.shape[1]]
+            believed, slope = self.prior(self.noise.matrix(rows[0, noise]))
+            gradient[noise] += self.noise.pullback(rows[0, noise], slope)
+            return -values.sum(keepdims=True) - believed, -gradient[None, : rows.shape[1]]
 
-        history.append(Stage("start", float(self.terms(x0, W)[0].sum())))
+        history.append(Stage("start", -float(loss(x0[None], np.arange(1))[0][0])))
         with counter(max_iter, f"Refining: {label}", verbose) as count:
 
             def watch(values: Float[Array, " 1"]) -> None:
