@@ -39,6 +39,11 @@ class Minima:
         """B."""
         return len(self.value)
 
+    def problem(self, i: int) -> "Minima":
+        """The end of one problem, as a batch of one."""
+        parts = self.x, self.value, self.converged, self.at_bound, self.n_iter
+        return Minima(*(part[i : i + 1] for part in parts))
+
 
 @dataclass
 class _State:
