@@ -7,10 +7,11 @@ of one kernel), of the sites (many tables), or both, broadcast.
 
 It is a `singledispatch`: register a kernel of your own to make it fast. A
 kernel nobody registered is asked through its own `__call__`, one matrix at a
-time: any scikit-learn kernel works, only slower.
+time and on the CPU: any scikit-learn kernel works, only slower.
 """
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
 from typing import Any
@@ -19,8 +20,11 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.gaussian_process import kernels as sk
 
-Array = np.ndarray
+from emgpr.arrays import Array, fetch, like, namespace
+
 Pullback = Callable[[Float[Array, "*b N M"]], Float[Array, "*b p"]]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -33,18 +37,24 @@ class Pairs:
     @cached_property
     def by_column(self) -> Float[Array, "*b P N M"]:
         """Squared differences in each input column."""
-        x = np.swapaxes(self.x, -1, -2)
-        z = x if self.z is None else np.swapaxes(self.z, -1, -2)
+        xp = namespace(self.x)
+        x = xp.matrix_transpose(self.x)
+        z = x if self.z is None else xp.matrix_transpose(self.z)
         return (x[..., :, None] - z[..., None, :]) ** 2
 
     @cached_property
     def squares(self) -> Float[Array, "*b N M"]:
         """Squared distances; from differences, so large coordinates lose nothing."""
         z = self.x if self.z is None else self.z
-        total = 0.0
-        for p in range(self.x.shape[-1]):
-            total = total + (self.x[..., :, None, p] - z[..., None, :, p]) ** 2
-        return np.asarray(total)
+        total = (self.x[..., :, None, 0] - z[..., None, :, 0]) ** 2
+        for p in range(1, self.x.shape[-1]):
+            total += (self.x[..., :, None, p] - z[..., None, :, p]) ** 2
+        return total
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of a matrix over these pairs: *b N M."""
+        return (*self.x.shape[:-1], (self.x if self.z is None else self.z).shape[-2])
 
 
 def matrix(
@@ -56,7 +66,21 @@ def matrix(
     array([[1.   , 0.607],
            [0.607, 1.   ]])
     """
-    return evaluate(kernel, kernel.theta, Pairs(x, z))[0]
+    return evaluate(kernel, like(kernel.theta, x), Pairs(x, z))[0]
+
+
+def matrices(
+    kernels: Sequence[sk.Kernel],
+    x: Float[Array, "*b N P"],
+    z: Float[Array, "*b M P"] | None = None,
+) -> Float[Array, "*b Q N M"]:
+    """k_q(x, z) of every kernel, of which there may be none."""
+    pairs = Pairs(x, z)
+    if not kernels:
+        *batch, N, M = pairs.shape
+        return like(np.empty((*batch, 0, N, M)), x)
+    each = [evaluate(kernel, like(kernel.theta, x), pairs)[0] for kernel in kernels]
+    return namespace(x).stack(each, axis=-3)
 
 
 @singledispatch
@@ -64,26 +88,31 @@ def evaluate(
     kernel: sk.Kernel, theta: Float[Array, "*t p"], pairs: Pairs
 ) -> tuple[Float[Array, "*b N M"], Pullback]:
     """k(x, z) for every theta (log hyper-parameters), and its pullback."""
-    batch = np.broadcast_shapes(theta.shape[:-1], pairs.x.shape[:-2])
-    thetas = np.broadcast_to(theta, (*batch, theta.shape[-1]))
-    x = np.broadcast_to(pairs.x, (*batch, *pairs.x.shape[-2:]))
-    z = None if pairs.z is None else np.broadcast_to(pairs.z, (*batch, *pairs.z.shape[-2:]))
+    there = pairs.x
+    if not isinstance(there, np.ndarray):
+        logger.debug("%s is evaluated by scikit-learn, and its matrix moved to the device", kernel)
+    batch = np.broadcast_shapes(theta.shape[:-1], there.shape[:-2])
+    thetas = np.broadcast_to(fetch(theta), (*batch, theta.shape[-1]))
+    x = np.broadcast_to(fetch(there), (*batch, *there.shape[-2:]))
+    z = None
+    if pairs.z is not None:
+        z = np.broadcast_to(fetch(pairs.z), (*batch, *pairs.z.shape[-2:]))
     settings = {index: kernel.clone_with_theta(thetas[index]) for index in np.ndindex(*batch)}
-    n_columns = x.shape[-2] if z is None else z.shape[-2]
-    K = np.empty((*batch, x.shape[-2], n_columns))
+    K = np.empty((*batch, *pairs.shape[-2:]))
     for index, setting in settings.items():
         K[index] = setting(x[index]) if z is None else setting(x[index], z[index])
 
     def pullback(G: Float[Array, "*b N M"]) -> Float[Array, "*b p"]:
         if z is not None:
             raise ValueError("A pullback is of a kernel of x with itself; leave z out.")
+        own = fetch(G)
         gradient = np.empty((*batch, theta.shape[-1]))
         for index, setting in settings.items():
             _, dK = setting(x[index], eval_gradient=True)
-            gradient[index] = np.tensordot(G[index], dK, axes=2)
-        return gradient
+            gradient[index] = np.tensordot(own[index], dK, axes=2)
+        return like(gradient, there)
 
-    return K, pullback
+    return like(K, there), pullback
 
 
 Answer = Callable[[Any, Array, Pairs], tuple[Array, Pullback]]
@@ -106,23 +135,26 @@ def _knows(cls: type[sk.Kernel]) -> Callable[[Answer], Answer]:
 @_knows(sk.Sum)
 def _sum(kernel: sk.Sum, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
     (K1, pull1), (K2, pull2) = _both(kernel, theta, pairs)
-    return K1 + K2, lambda G: np.concatenate([pull1(G), pull2(G)], -1)
+    return K1 + K2, lambda G: namespace(G).concat([pull1(G), pull2(G)], axis=-1)
 
 
 @_knows(sk.Product)
 def _product(kernel: sk.Product, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
     (K1, pull1), (K2, pull2) = _both(kernel, theta, pairs)
-    return K1 * K2, lambda G: np.concatenate([pull1(G * K2), pull2(G * K1)], -1)
+    return K1 * K2, lambda G: namespace(G).concat([pull1(G * K2), pull2(G * K1)], axis=-1)
 
 
 @_knows(sk.ConstantKernel)
 def _constant(kernel: sk.ConstantKernel, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
     (constant,) = _settings(kernel, theta, "constant_value")
-    constant = constant[..., None]
     batch = np.broadcast_shapes(theta.shape[:-1], pairs.x.shape[:-2])
-    n_columns = (pairs.x if pairs.z is None else pairs.z).shape[-2]
-    K = np.broadcast_to(constant, (*batch, pairs.x.shape[-2], n_columns))
-    return K, lambda G: _free(kernel, constant_value=(G * K).sum((-2, -1))[..., None])
+    xp = namespace(constant)
+    K = xp.broadcast_to(constant[..., None], (*batch, *pairs.shape[-2:]))
+
+    def pullback(G: Float[Array, "*b N M"]) -> Float[Array, "*b p"]:
+        return _free(kernel, constant_value=constant * xp.sum(G, axis=(-2, -1))[..., None])
+
+    return K, pullback
 
 
 @_knows(sk.RBF)
@@ -150,35 +182,48 @@ def _rational_quadratic(
 
     def pullback(G: Float[Array, "*b N M"]) -> Float[Array, "*b p"]:
         GK = G * K
-        of_scale = (GK * r2 / base).sum((-2, -1))
-        of_alpha = (GK * alpha * (1 - 1 / base - np.log(base))).sum((-2, -1))
+        of_scale = _inner(GK, r2 / base)
+        of_alpha = _inner(GK, alpha * (1 - 1 / base - namespace(base).log(base)))
         return _free(kernel, alpha=of_alpha[..., None], length_scale=of_scale[..., None])
 
     return K, pullback
 
 
 def _squared_exponential(r2: Array) -> tuple[Array, Array]:
-    k = np.exp(-0.5 * r2)
+    k = -0.5 * r2
+    namespace(k).exp(k, out=k)
     return k, k
 
 
 def _matern12(r2: Array) -> tuple[Array, Array]:
-    r = np.sqrt(r2)
-    k = np.exp(-r)
+    xp = namespace(r2)
+    r = xp.sqrt(r2)
+    k = xp.exp(-r)
     # −2 dk/dr² is k/r; where r = 0 it meets a zero difference, and the product is zero.
-    return k, np.divide(k, r, out=np.zeros_like(k), where=r > 0)
+    r[r == 0] = 1.0
+    return k, k / r
 
 
 def _matern32(r2: Array) -> tuple[Array, Array]:
-    s = np.sqrt(3 * r2)
-    e = np.exp(-s)
-    return (1 + s) * e, 3 * e
+    s, e = _root_and_decay(3 * r2)
+    s += 1
+    s *= e
+    e *= 3
+    return s, e
 
 
 def _matern52(r2: Array) -> tuple[Array, Array]:
-    s = np.sqrt(5 * r2)
-    e = np.exp(-s)
-    return (1 + s + s**2 / 3) * e, (5 / 3) * (1 + s) * e
+    s, e = _root_and_decay(5 * r2)
+    slope = (5 / 3) * (1 + s) * e
+    return (1 + s + s**2 / 3) * e, slope
+
+
+def _root_and_decay(r2: Array) -> tuple[Array, Array]:
+    """s = √r², in its place, and exp(−s)."""
+    xp = namespace(r2)
+    s = xp.sqrt(r2, out=r2)
+    e = -s
+    return s, xp.exp(e, out=e)
 
 
 _MATERN = {0.5: _matern12, 1.5: _matern32, 2.5: _matern52, np.inf: _squared_exponential}
@@ -204,7 +249,7 @@ def _stationary(
         # ∂k/∂log ℓ_p = −2 dk/dr² · (x_p − z_p)²/ℓ_p²
         GS = G * slope
         if scale.shape[-1] == 1:
-            gradient = (GS * r2).sum((-2, -1))[..., None]
+            gradient = _inner(GS, r2)[..., None]
         else:
             flat = columns.reshape(*columns.shape[:-2], -1)
             gradient = (flat @ GS.reshape(*GS.shape[:-2], -1, 1))[..., 0] * inverse
@@ -220,6 +265,12 @@ def _contract(weight: Float[Array, "*t P"], columns: Float[Array, "*b P N M"]) -
     return flat.reshape(*flat.shape[:-2], N, M)
 
 
+def _inner(A: Float[Array, "*b N M"], B: Float[Array, "*b N M"]) -> Float[Array, "*b"]:
+    """Σ_ij A_ij B_ij."""
+    xp = namespace(A)
+    return xp.vecdot(A.reshape(*A.shape[:-2], -1), B.reshape(*B.shape[:-2], -1))
+
+
 def _both(kernel: sk.KernelOperator, theta: Array, pairs: Pairs) -> tuple:
     first = kernel.k1.n_dims
     return (
@@ -230,13 +281,15 @@ def _both(kernel: sk.KernelOperator, theta: Array, pairs: Pairs) -> tuple:
 
 def _settings(kernel: sk.Kernel, theta: Array, *names: str) -> list[Array]:
     """Values of the named hyper-parameters: from theta, or from the kernel where fixed."""
+    xp = namespace(theta)
     values, at = {}, 0
     for parameter in kernel.hyperparameters:
         if parameter.fixed:
             own = np.atleast_1d(np.asarray(getattr(kernel, parameter.name), dtype=float))
-            values[parameter.name] = np.broadcast_to(own, (*theta.shape[:-1], len(own)))
+            own = np.broadcast_to(own, (*theta.shape[:-1], len(own)))
+            values[parameter.name] = like(own, theta)
         else:
-            values[parameter.name] = np.exp(theta[..., at : at + parameter.n_elements])
+            values[parameter.name] = xp.exp(theta[..., at : at + parameter.n_elements])
             at += parameter.n_elements
     return [values[name] for name in names]
 
@@ -244,8 +297,8 @@ def _settings(kernel: sk.Kernel, theta: Array, *names: str) -> list[Array]:
 def _free(kernel: sk.Kernel, **gradients: Array) -> Array:
     """The gradients of the hyper-parameters that are not fixed, in theta's order."""
     kept = [gradients[p.name] for p in kernel.hyperparameters if not p.fixed]
-    batch = next(iter(gradients.values())).shape[:-1]
-    return np.concatenate(kept, -1) if kept else np.empty((*batch, 0))
+    any_one = next(iter(gradients.values()))
+    return namespace(any_one).concat(kept, axis=-1) if kept else any_one[..., :0]
 
 
 def without_noise(kernel: sk.Kernel) -> tuple[sk.Kernel | None, sk.WhiteKernel | None]:

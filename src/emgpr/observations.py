@@ -16,14 +16,14 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
-Array = np.ndarray
+from emgpr.arrays import Array, diagonal, like, namespace, put
 
 
 @dataclass(frozen=True)
 class Observations:
     """Outputs `y[d, i]` of task d at site `x[i]`, known where `seen[d, i]`; 0 elsewhere.
 
-    Leading axes, if any, are a batch of tables.
+    Leading axes, if any, are a batch of tables. `on` brings a table to a device.
 
     >>> table = Observations.from_table(np.zeros((2, 1)), np.array([[1.0, np.nan], [2.0, 3.0]]))
     >>> table.y
@@ -42,6 +42,12 @@ class Observations:
         """One row a site, NaN where an output was not measured."""
         seen = ~np.isnan(Y.T)
         return cls(X, np.where(seen, Y.T, 0.0), seen)
+
+    def on(self, device: str) -> "Observations":
+        """This table in the memory of a device; on the CPU it is this one."""
+        if device == "cpu":
+            return self
+        return Observations(*(put(part, device) for part in (self.x, self.y, self.seen)))
 
     @property
     def n_sites(self) -> int:
@@ -65,18 +71,26 @@ class Observations:
 
     def task(self, d: int) -> "Observations":
         """Task d alone, at the sites where it was measured."""
-        rows = self.seen[d]
-        return Observations(self.x[rows], self.y[[d]][:, rows], self.seen[[d]][:, rows])
+        return self.tasks([d])
 
-    def at(self, sites: Int[Array, "*b n"] | Sequence[int]) -> "Observations":
+    def tasks(self, some: Sequence[int]) -> "Observations":
+        """These tasks alone, at the sites where the first of them was measured."""
+        rows = self.seen[some[0]]
+        return Observations(self.x[rows], self.y[some][:, rows], self.seen[some][:, rows])
+
+    def at(self, sites: Int[np.ndarray, "*b n"] | Sequence[int]) -> "Observations":
         """The table of these sites; a (b, n) array of sites gives a batch of b tables.
 
         A site of −1 is a place kept empty: nothing was measured there.
         """
-        sites = np.asarray(sites)
-        pick = np.moveaxis(self.y[:, sites], 0, -2), np.moveaxis(self.seen[:, sites], 0, -2)
+        xp, sites = namespace(self.y), like(np.asarray(sites), self.y)
+        y, seen = (xp.moveaxis(part[:, sites], 0, -2) for part in (self.y, self.seen))
         here = (sites >= 0)[..., None, :]
-        return Observations(self.x[sites], np.where(here, pick[0], 0.0), pick[1] & here)
+        return Observations(self.x[sites], xp.where(here, y, 0.0), seen & here)
+
+    def table(self, which: Int[np.ndarray, " b"] | int | slice) -> "Observations":
+        """One of a batch of tables, or some of them."""
+        return Observations(self.x[which], self.y[which], self.seen[which])
 
     def batches(self, parts: Sequence[Int[Array, " _"]]) -> "Observations":
         """One table a part, the shorter ones padded with empty places."""
@@ -127,7 +141,7 @@ class Observations:
             seen = self.seen.reshape(*self.seen.shape[:-2], n)
             cov *= seen[..., :, None]
             cov *= seen[..., None, :]
-            np.einsum("...ii->...i", cov)[~seen] = 1.0
+            diagonal(cov)[~seen] = 1.0
         return cov
 
 

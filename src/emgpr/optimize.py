@@ -7,7 +7,7 @@ a likelihood with a flat far side (a length-scale of zero explains nothing, but
 its slope is zero too) a long first step is not taken back.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,20 @@ FLAT = 1e3  # times gtol, for each unit of the value: a slope that rounding can 
 
 
 @dataclass(frozen=True)
+class Memory:
+    """Steps that were made and how the gradient changed along them, the latest last."""
+
+    steps: Float[Array, "B m p"]
+    changes: Float[Array, "B m p"]
+    n_pairs: Int[Array, " B"]
+
+    def of(self, problems: Int[Array, " b"] | Sequence[int], growth: float = 1.0) -> "Memory":
+        """That of some problems, whose functions have since grown `growth` times as large."""
+        at = np.asarray(problems)
+        return Memory(self.steps[at], growth * self.changes[at], self.n_pairs[at])
+
+
+@dataclass(frozen=True)
 class Minima:
     """Where each problem ended, and how: `converged`, and which variables sit at a bound."""
 
@@ -33,11 +47,24 @@ class Minima:
     converged: Bool[Array, " B"]
     at_bound: Bool[Array, "B p"]
     n_iter: Int[Array, " B"]
+    memory: Memory
 
     @property
     def n_problems(self) -> int:
         """B."""
         return len(self.value)
+
+    def problem(self, i: int) -> "Minima":
+        """The end of one problem, as a batch of one."""
+        at = slice(i, i + 1)
+        return Minima(
+            self.x[at],
+            self.value[at],
+            self.converged[at],
+            self.at_bound[at],
+            self.n_iter[at],
+            self.memory.of([i]),
+        )
 
 
 @dataclass
@@ -66,6 +93,7 @@ def minimize(
     max_step: float = 1.0,
     gtol: float = 1e-5,
     ftol: float = 2e-9,
+    memory: Memory | None = None,
     watch: Callable[[Float[Array, " B"]], None] | None = None,
 ) -> Minima:
     """Minimise B functions of p variables from the rows of x0.
@@ -73,7 +101,8 @@ def minimize(
     `objective(x, which)` returns values and gradients of the problems `which` at
     the rows of x. A problem has converged when its projected gradient is below
     `gtol`, or small beside its value while two steps running gained less than `ftol` of that.
-    `watch` is told the values after every round of steps that moved a problem.
+    With the `memory` of a search on some of the data, a search on all of it starts knowing how its
+    function curves. `watch` is told the values after every round of steps that moved a problem.
 
     >>> target = np.array([[1.0], [5.0]])
     >>> bowl = lambda x, which: (((x - target[which]) ** 2).sum(1), 2 * (x - target[which]))
@@ -92,6 +121,9 @@ def minimize(
         n_pairs=np.zeros(B, int), direction=np.zeros((B, p)), length=np.ones(B),
         halvings=np.zeros(B, int), n_iter=np.zeros(B, int), small=np.zeros(B, int),
     )  # fmt: skip
+    if memory is not None:
+        state.steps[:], state.changes[:] = memory.steps, memory.changes
+        state.n_pairs[:] = memory.n_pairs
     converged = np.isfinite(f) & (_slope(x, g, low, high) <= gtol)
     active = everyone[np.isfinite(f) & ~converged]
     _aim(state, active, low, high, max_step)
@@ -142,7 +174,8 @@ def minimize(
 
     edge = 1e-6
     at_bound = (state.x <= low + edge) | (state.x >= high - edge)
-    return Minima(state.x, state.f, converged | (p == 0), at_bound, state.n_iter)
+    known = Memory(state.steps, state.changes, state.n_pairs)
+    return Minima(state.x, state.f, converged | (p == 0), at_bound, state.n_iter, known)
 
 
 def _evaluate(objective: Objective, x: Array, which: Array) -> tuple[Array, Array]:

@@ -153,13 +153,16 @@ def test_a_search_cut_short_is_reported(data):
 def test_of_the_searches_that_were_followed_the_best_is_kept(data, monkeypatch, cut_short):
     values = []
 
-    def minimize_badly_once(loss, x0, *, max_iter, **bounds):
-        if len(x0) > 1:  # the few steps from every start; here none are taken, so all stay apart
-            return minimize(loss, x0, max_iter=0, **bounds)
-        end = minimize(loss, x0, max_iter=1 if len(values) == cut_short else max_iter, **bounds)
+    def stay(loss, x0, *, max_iter, **settings):
+        return minimize(loss, x0, max_iter=0, **settings)  # so that all starts are apart
+
+    def minimize_badly_once(loss, x0, *, max_iter, **settings):
+        end = minimize(loss, x0, max_iter=1 if len(values) == cut_short else max_iter, **settings)
         values.append(end.value[0])
         return end
 
+    monkeypatch.setattr("emgpr.latents.starts.minimize", stay)
+    monkeypatch.setattr("emgpr.latents.starts.BEHIND", np.inf)
     monkeypatch.setattr("emgpr.latents.exact.minimize", minimize_badly_once)
     (latent,) = fit(*data, RBF())
     assert len(values) == 2

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from simulated import a_correlation, start_of, world
 from sklearn.gaussian_process.kernels import RBF
 
-from emgpr.latents import fit_latents, noise_prior
+from emgpr.latents import fit_latents, noise_prior, variances
 from emgpr.latents.prior import STRENGTH, WeakPrior
 from emgpr.observations import Observations
 from emgpr.weights import fit_weights, refine
@@ -52,15 +52,15 @@ def test_it_knows_no_units(rng):
     X, Y = rng.uniform(size=(9, 2)), rng.normal(size=(9, 2))
     noise = 0.1 * a_correlation(rng, 2)
     units = np.array([3.0, 0.01])
-    ours = noise_prior(Observations.from_table(X, Y), True)(noise)[0]
-    theirs = noise_prior(Observations.from_table(X, Y * units), True)(
+    ours = noise_prior(variances(Observations.from_table(X, Y)), True)(noise)[0]
+    theirs = noise_prior(variances(Observations.from_table(X, Y * units)), True)(
         noise * np.outer(units, units)
     )[0]
     assert_allclose(ours, theirs)
 
 
 def test_without_it_every_noise_is_as_likely(rng):
-    value, slope = noise_prior(Observations.from_table(*_table(rng)), False)(np.eye(2))
+    value, slope = noise_prior(variances(Observations.from_table(*_table(rng))), False)(np.eye(2))
     assert value == 0
     assert not slope.any()
 
@@ -109,5 +109,5 @@ def test_the_ascent_climbs_likelihood_and_prior(rng, way, correlated):
     )
     heights = np.array([stage.log_likelihood for stage in refined.history])
     assert np.diff(heights).min() > -1e-4
-    believed = noise_prior(made.seen, True)(refined.mixture.noise)[0]
+    believed = noise_prior(variances(made.seen), True)(refined.mixture.noise)[0]
     assert_allclose(heights[-1], refined.members.log_likelihood.sum() + believed, atol=1e-4)

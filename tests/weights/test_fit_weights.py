@@ -12,9 +12,9 @@ from sklearn.gaussian_process.kernels import RBF
 
 from emgpr.covariance import log_likelihood
 from emgpr.ensemble import split_sites
+from emgpr.kernels import matrices
 from emgpr.observations import Observations
 from emgpr.weights import fit, fit_weights
-from emgpr.weights.fit import kernel_matrices
 
 
 @pytest.fixture(params=[False, True], ids=["independent", "correlated"])
@@ -135,7 +135,7 @@ def test_in_the_span_of_the_latents_the_same_weights_are_found(made, start, monk
     fast = fit_weights(full, parts, smooth, max_iter=300)
     monkeypatch.setattr(fit, "span_of", lambda *_: None)
     dense = fit_weights(full, parts, smooth, max_iter=300)
-    K = kernel_matrices(smooth.kernels, full.x)
+    K = matrices(smooth.kernels, full.x)
     exact = log_likelihood(full, fast.W[0], smooth.noise, K).value
     assert fast.log_likelihood[0] != exact  # it was the span that was asked
     assert_allclose(fast.log_likelihood[0], exact, atol=1e-2)

@@ -11,8 +11,8 @@ from sklearn.gaussian_process.kernels import RBF
 
 from emgpr.covariance import log_likelihood
 from emgpr.ensemble import split_sites
+from emgpr.kernels import matrices
 from emgpr.weights import fit_weights, refine, thinned
-from emgpr.weights.fit import kernel_matrices
 
 CASES = {
     "one part, full table": {"batch": None},
@@ -89,7 +89,7 @@ def test_the_likelihood_reported_is_that_of_what_was_found(two_steps, refined):
     mixture, members = refined.mixture, refined.members
     for part, W, value in zip(parts, members.W, members.log_likelihood, strict=True):
         table = seen.at(part)
-        K = kernel_matrices(mixture.kernels, table.x)
+        K = matrices(mixture.kernels, table.x)
         assert_allclose(log_likelihood(table, W, mixture.noise, K).value, value, atol=TINY)
 
 

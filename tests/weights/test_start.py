@@ -6,10 +6,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from emgpr.covariance import log_likelihood
+from emgpr.kernels import matrices
 from emgpr.latents import Latent
 from emgpr.observations import Observations
 from emgpr.weights import apart, arrange, with_own_parts
-from emgpr.weights.fit import kernel_matrices
 
 SCALES = (0.1, 1.0, 0.12, 1.1)
 
@@ -73,7 +73,7 @@ def test_no_column_of_weights_is_zero_and_every_one_can_move(tasks, seen, n_late
     assert start.W.shape == (n_latents, 4, rank)
     assert len(start.kernels) == n_latents
     assert np.all(np.abs(start.W).max(axis=1) > 0)
-    K = kernel_matrices(start.kernels, seen.x)
+    K = matrices(start.kernels, seen.x)
     slope = log_likelihood(seen, start.W, start.noise, K).of_weights
     assert np.all(np.abs(slope).max(axis=1) > 1e-6)
 
@@ -96,7 +96,7 @@ def test_kernels_of_different_make_can_share(seen, n_latents):
     kernels = [RBF(0.1), ConstantKernel(2.0) * Matern(0.3), RBF([0.1, 0.2]), RBF(0.2, "fixed")]
     start = arrange([Latent(k, 0.1, 0.0) for k in kernels], seen, n_latents, 1)
     assert len(start.kernels) == n_latents
-    assert np.isfinite(kernel_matrices(start.kernels, seen.x)).all()
+    assert np.isfinite(matrices(start.kernels, seen.x)).all()
 
 
 def test_tasks_never_seen_together_are_taken_as_unrelated(tasks):

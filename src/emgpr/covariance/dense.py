@@ -1,32 +1,48 @@
-"""The covariance formed in full, its likelihood, and the gradients by contraction."""
+"""The covariance formed in full, its likelihood, and the gradients by contraction.
+
+A matrix over all readings, n = D·N on a side, is the largest thing there is. One is formed; its
+factor and its inverse take its place, and what else has that size goes by in panels, the rows of
+some tasks at a time.
+"""
+
+from collections.abc import Iterator
 
 import numpy as np
 from jaxtyping import Float
 
-from emgpr.arrays import factor
+from emgpr.arrays import Array, diagonal, empty, factor, namespace
 from emgpr.observations import Observations
 
-Array = np.ndarray
-
 LOG_2PI = float(np.log(2 * np.pi))
+PANEL = 1e6  # numbers in a panel, if it is of several tasks
 
 
 def coregionalization(W: Float[Array, "*b Q D k"]) -> Float[Array, "*b Q D D"]:
     """B_q = W_q W_qᵀ."""
-    return W @ np.swapaxes(W, -1, -2)
+    return W @ namespace(W).matrix_transpose(W)
 
 
 def between_tasks(
     B: Float[Array, "*b Q D D"], K: Float[Array, "*c Q N M"]
 ) -> Float[Array, "*d D N D M"]:
     """Covariance of every task with every other, Σ_q B_q ⊗ K_q."""
-    *_, Q, D, _ = B.shape
-    *_, N, M = K.shape
-    mixed = np.swapaxes(B.reshape(*B.shape[:-3], Q, D * D), -1, -2) @ K.reshape(
-        *K.shape[:-3], Q, N * M
-    )
-    mixed = mixed.reshape(*mixed.shape[:-2], D, D, N, M)
-    return np.ascontiguousarray(np.swapaxes(mixed, -3, -2))
+    xp = namespace(K)
+    *_, D, _ = B.shape
+    *_, Q, N, M = K.shape
+    batch = np.broadcast_shapes(B.shape[:-3], K.shape[:-3])
+    flat = K.reshape(*K.shape[:-3], Q, N * M)
+
+    def rows(tasks: slice) -> Float[Array, "*d l N D M"]:
+        mixed = xp.matrix_transpose(_side_by_side(B[..., tasks, :])) @ flat
+        return xp.moveaxis(mixed.reshape(*batch, -1, D, N, M), -2, -3)
+
+    first, *others = _panels(D, int(np.prod(batch)) * N * D * M)
+    if not others:
+        return rows(first)
+    cov = empty(K, *batch, D, N, D, M)
+    for tasks in (first, *others):
+        cov[..., tasks, :, :, :] = rows(tasks)
+    return cov
 
 
 def prior(
@@ -44,7 +60,8 @@ def readings(
 ) -> Float[Array, "*b DN DN"]:
     """Covariance of what was read: signal and noise, unseen readings decoupled."""
     cov = between_tasks(B, K)
-    np.einsum("...diei->...dei", cov)[...] += noise[..., None]
+    at_one_site = diagonal(cov, -3, -1)
+    at_one_site += noise[..., None]
     return table.only_seen(cov)
 
 
@@ -66,30 +83,47 @@ def likelihood_and_contractions(
     All from G = γγᵀ − cov⁻¹ (the paper's gradient), contracted against what is
     fixed: one matrix product of (D², N²) by (N², Q), never ∂cov/∂θ itself.
     """
+    xp = namespace(K)
     B = coregionalization(W)
-    L = factor(readings(table, B, noise, K))
+    L = factor(readings(table, B, noise, K), overwrite=True)
     y = table.stacked[..., None]
     gamma = L.solve(y)
-    value = -0.5 * ((y * gamma).sum((-2, -1)) + L.logdet() + _seen(table) * LOG_2PI)
-    value = np.where(np.isnan(L.jitter), -np.inf, value)
+    value = -0.5 * (xp.sum(y * gamma, axis=(-2, -1)) + L.logdet() + _seen(table) * LOG_2PI)
+    value = xp.where(xp.isnan(L.jitter), -float("inf"), value)
 
-    G = gamma * np.swapaxes(gamma, -1, -2)
-    G -= L.inverse()
     *batch, Q, N, _ = K.shape
     D = noise.shape[-1]
-    G = G.reshape(*G.shape[:-2], D, N, D, N)
-    # Unseen readings have unit rows of their own in G; K_q must not see them.
-    if not table.complete:
-        G *= table.seen[..., :, :, None, None] & table.seen[..., None, None, :, :]
-    of_noise = 0.5 * np.einsum("...diei->...de", G)
-    G = np.swapaxes(G, -3, -2).reshape(*G.shape[:-4], D * D, N * N)
-    flat = K.reshape(*batch, Q, N * N)
-    of_B = 0.5 * np.swapaxes(G @ np.swapaxes(flat, -1, -2), -1, -2)
+    G = L.inverse_less_square(gamma)  # cov⁻¹ − γγᵀ: the paper's, less its sign
+    if not table.complete:  # readings that were not made have unit rows, and say nothing of K_q
+        diagonal(G)[~table.seen.reshape(*table.seen.shape[:-2], D * N)] = 0.0
+    G = xp.moveaxis(G.reshape(*batch, D, N, D, N), -3, -2)
+    of_noise = -0.5 * xp.sum(diagonal(G), axis=-1)
+    of_B = empty(K, *batch, D, D, Q)
+    flat = xp.matrix_transpose(K.reshape(*batch, Q, N * N))
     of_K = None
-    if of_kernels:
-        of_K = 0.5 * (B.reshape(*B.shape[:-2], D * D) @ G).reshape(*batch, Q, N, N)
-    return value, of_B.reshape(*of_B.shape[:-1], D, D), of_noise, of_K
+    for tasks in _panels(D, int(np.prod(batch)) * N * D * N):
+        panel = G[..., tasks, :, :, :].reshape(*batch, -1, N * N)
+        of_B[..., tasks, :, :] = (-0.5 * (panel @ flat)).reshape(*batch, -1, D, Q)
+        if of_kernels:
+            slope = (-0.5 * _side_by_side(B[..., tasks, :])) @ panel
+            of_K = slope if of_K is None else of_K + slope
+    if of_K is not None:
+        of_K = of_K.reshape(*batch, Q, N, N)
+    return value, xp.moveaxis(of_B, -1, -3), of_noise, of_K
+
+
+def _panels(D: int, size: int) -> Iterator[slice]:
+    """The tasks, as many at a time as `size` numbers for each allow."""
+    step = max(1, int(PANEL // size))
+    return (slice(start, start + step) for start in range(0, D, step))
+
+
+def _side_by_side(B: Float[Array, "*b Q l D"]) -> Float[Array, "*b Q lD"]:
+    """A row for each latent, a column for each pair of tasks."""
+    return B.reshape(*B.shape[:-2], B.shape[-2] * B.shape[-1])
 
 
 def _seen(table: Observations) -> Float[Array, "*b"]:
-    return np.asarray(table.seen.sum((-2, -1)), dtype=float)
+    """How many readings each table holds."""
+    xp = namespace(table.seen)
+    return xp.sum(table.seen, axis=(-2, -1), dtype=table.y.dtype)

@@ -2,13 +2,11 @@
 
 from dataclasses import dataclass
 
-import numpy as np
 from jaxtyping import Float
 
+from emgpr.arrays import Array, namespace
 from emgpr.covariance import dense, kronecker
 from emgpr.observations import Observations
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True)
@@ -42,5 +40,5 @@ def log_likelihood(
 
 def _definite(noise: Float[Array, "*s D D"]) -> bool:
     """Whether every Σ has an inverse to speak of, which the structured form needs."""
-    values = np.linalg.eigvalsh(noise)
+    values = namespace(noise).linalg.eigvalsh(noise)
     return bool((values[..., 0] > 1e-13 * values[..., -1]).all())

@@ -72,6 +72,7 @@ class MultiOutputGP(Predictor):
         max_iter: int = 120,
         n_restarts: int = 5,
         n_jobs: int | None = None,
+        device: str = "cpu",
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -83,6 +84,7 @@ class MultiOutputGP(Predictor):
         self.max_iter = max_iter
         self.n_restarts = n_restarts
         self.n_jobs = n_jobs
+        self.device = device
         self.random_state = random_state
         self.verbose = verbose
 
@@ -184,7 +186,8 @@ class MultiOutputGP(Predictor):
             max_iter=self.max_iter,
             rng=rng,
             weak_prior=self.prior == "weak",
-            n_jobs=self.n_jobs,
+            n_jobs=self._processes,
+            device=self._device,
             verbose=self.verbose,
         )
         if isinstance(self.latent_learner, str):
@@ -245,11 +248,18 @@ class MultiOutputGP(Predictor):
         # The joint ascent moves on from here in any case: some of the sites show the way.
         sites = thinned(seen, parts) if self._settled.refine == "joint" else parts
         members = fit_weights(
-            seen, sites, start, max_iter=self.max_iter, n_jobs=self.n_jobs, verbose=self.verbose
+            seen,
+            sites,
+            start,
+            max_iter=self.max_iter,
+            n_jobs=self._processes,
+            device=self._device,
+            verbose=self.verbose,
         )
         learned = self._learn_on(seen, parts, start, members)
         if isinstance(self.n_latents, str):
-            learned = switch_off(seen, learned, partial(self._relearn, seen, parts))
+            relearn = partial(self._relearn, seen, parts)
+            learned = switch_off(seen, learned, relearn, device=self._device)
         self.history_ = learned.history
         if learned.trouble:
             self.converged_ = False
@@ -281,7 +291,8 @@ class MultiOutputGP(Predictor):
             correlated=self._settled.correlated,
             weak_prior=self.prior == "weak",
             max_iter=self.max_iter,
-            n_jobs=self.n_jobs,
+            n_jobs=self._processes,
+            device=self._device,
             names=self.output_names_,
             verbose=self.verbose,
         )
@@ -301,7 +312,13 @@ class MultiOutputGP(Predictor):
             members = FittedWeights(W, nothing, nothing > 0, nothing.astype(int))
         else:
             members = fit_weights(
-                seen, parts, mixture, W=W, max_iter=self.max_iter, n_jobs=self.n_jobs
+                seen,
+                parts,
+                mixture,
+                W=W,
+                max_iter=self.max_iter,
+                n_jobs=self._processes,
+                device=self._device,
             )
         return self._learn_on(seen, parts, mixture, members)
 

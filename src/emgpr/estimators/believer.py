@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import Kernel
 
+from emgpr.arrays import settle
 from emgpr.covariance import prior
 from emgpr.covariance.dense import coregionalization
 from emgpr.ensemble import join, mixture
@@ -49,6 +50,7 @@ class Believer(BaseEstimator):
     conditioning: Literal["auto", "all", "batch"] | int
     combine: str | Callable[..., Any] = "mean"
     n_jobs: int | None
+    device: str
     verbose: int
     n_iter_: int
     output_names_: list[str]
@@ -85,6 +87,16 @@ class Believer(BaseEstimator):
         self.variance_shares_ = pd.DataFrame(shares, index=self.output_names_, columns=columns)
         self._lost = {}
         return self
+
+    @property
+    def _device(self) -> str:
+        """Where the arrays are worked on."""
+        return settle(self.device)
+
+    @property
+    def _processes(self) -> int | None:
+        """`n_jobs` is for the CPU: a device is used by one process, in batches."""
+        return self.n_jobs if self._device == "cpu" else 1
 
     def _affordable(self, known: Observations) -> How:
         """What to condition on, where this is known: as the user said, or what is cheap enough."""
@@ -154,7 +166,9 @@ class Believer(BaseEstimator):
         for member in range(L) if not one else np.unique(whose).tolist():
             known = self._conditioned_on(x, extra, how, member)
             W = self.weights_[member]
-            mean, cov = condition_jointly(known, x, self.kernels_, W, self._noise)
+            mean, cov = condition_jointly(
+                known, x, self.kernels_, W, self._noise, device=self._device
+            )
             cov = cov.reshape(D * M, D * M)
             if one:
                 rows = whose == member
@@ -182,7 +196,9 @@ class Believer(BaseEstimator):
             own = self._lost_entries(_others_known(sample, M, D))
             known = self._conditioned_on(x, extra, "all" if how == "batch" else how, 0)
             alone = self._apart
-            mean, cov = condition_jointly(known, x, alone.kernels, alone.W, alone.noise)
+            mean, cov = condition_jointly(
+                known, x, alone.kernels, alone.W, alone.noise, device=self._device
+            )
             signals = draw(mean.ravel(), cov.reshape(D * M, D * M), n, rng).reshape(n, D, M)
             left = np.broadcast_to(alone.noise * include_noise, (M, D, D))
             drawn = np.where(own, np.swapaxes(signals, 1, 2) + draw_each(left, n, rng), drawn)
@@ -257,22 +273,25 @@ class Believer(BaseEstimator):
     ) -> Belief:
         """What every member believes of the signals."""
         everything = self._seen if extra is None else self._seen.extended(extra)
+        device, n_jobs = self._device, self._processes
 
         def believe(members: Sequence[int]) -> Belief:
             own = W[list(members)]
             if isinstance(how, int):
-                return condition_on_neighbours(everything, x, kernels, own, noise, how)
+                return condition_on_neighbours(
+                    everything, x, kernels, own, noise, how, device=device
+                )
             known = everything
             if how == "batch":
                 known = self._conditioned_on(x, extra, how, members[0])
-            return condition(known, x, kernels, own, noise, with_cov=with_cov)
+            return condition(known, x, kernels, own, noise, with_cov=with_cov, device=device)
 
         L = len(W)
         apart = how == "batch" or self.verbose > 0
-        runs = [range(i, i + 1) for i in range(L)] if apart else chunks(L, 1.0, self.n_jobs)
+        runs = [range(i, i + 1) for i in range(L)] if apart else chunks(L, 1.0, n_jobs)
         label = "Predicting: members"
         with threads_for(everything.n_readings if isinstance(how, str) else 0):
-            beliefs = each(believe, runs, n_jobs=self.n_jobs, label=label, verbose=self.verbose)
+            beliefs = each(believe, runs, n_jobs=n_jobs, label=label, verbose=self.verbose)
         return Belief(
             np.concatenate([belief.mean for belief in beliefs]),
             np.concatenate([belief.cov for belief in beliefs]),

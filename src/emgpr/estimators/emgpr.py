@@ -87,7 +87,13 @@ class EMGPR(MultiOutputGP):
     n_restarts : int
         Length-scales that step 1 tries as starts, each with three noise levels.
     n_jobs : int or None
-        Processes for tasks and members; joblib's meaning.
+        Processes for tasks and members on the CPU; joblib's meaning.
+    device : {"cpu", "cuda", "cuda:1", "torch", "auto"}
+        Where the arrays are worked on, in numbers of 64 bits everywhere: "cpu" with NumPy,
+        "cuda" on a GPU with torch (`pip install 'emgpr[torch]'`), "torch" on the CPU with torch;
+        "auto" on a GPU if there is one, else with NumPy. On a GPU there is one process, and
+        tasks and members go in batches. Results are NumPy arrays, and a fitted model can be
+        used on another device after `set_params(device=...)`.
     random_state : int, RandomState, Generator or None
         Seeds the starts and the partition.
     verbose : int
@@ -144,6 +150,7 @@ class EMGPR(MultiOutputGP):
         max_iter: int = 250,
         n_restarts: int = 5,
         n_jobs: int | None = None,
+        device: str = "cpu",
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -156,6 +163,7 @@ class EMGPR(MultiOutputGP):
             max_iter=max_iter,
             n_restarts=n_restarts,
             n_jobs=n_jobs,
+            device=device,
             random_state=random_state,
             verbose=verbose,
         )

@@ -65,6 +65,7 @@ class LMC(MultiOutputGP):
         max_iter: int = 120,
         n_restarts: int = 5,
         n_jobs: int | None = None,
+        device: str = "cpu",
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -77,6 +78,7 @@ class LMC(MultiOutputGP):
             max_iter=max_iter,
             n_restarts=n_restarts,
             n_jobs=n_jobs,
+            device=device,
             random_state=random_state,
             verbose=verbose,
         )
@@ -114,6 +116,7 @@ class ICM(MultiOutputGP):
         max_iter: int = 120,
         n_restarts: int = 5,
         n_jobs: int | None = None,
+        device: str = "cpu",
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -126,6 +129,7 @@ class ICM(MultiOutputGP):
             max_iter=max_iter,
             n_restarts=n_restarts,
             n_jobs=n_jobs,
+            device=device,
             random_state=random_state,
             verbose=verbose,
         )
@@ -160,6 +164,7 @@ class SLFM(MultiOutputGP):
         max_iter: int = 120,
         n_restarts: int = 5,
         n_jobs: int | None = None,
+        device: str = "cpu",
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -172,6 +177,7 @@ class SLFM(MultiOutputGP):
             max_iter=max_iter,
             n_restarts=n_restarts,
             n_jobs=n_jobs,
+            device=device,
             random_state=random_state,
             verbose=verbose,
         )

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Kernel
 
+from emgpr.arrays import settle as settle_device
 from emgpr.ensemble import PARTITIONS, RULES
 from emgpr.observations import Observations
 from emgpr.transforms import NAMED
@@ -97,6 +98,7 @@ def settle(model: Any, seen: Observations) -> Settled:
 
 def check_settings(model: Any) -> None:
     """Raise if a setting of this estimator means nothing, saying what would."""
+    settle_device(model.device)
     for name in ("max_iter", "n_restarts"):
         _whole(model, name)
     if model.rank is not None:

@@ -24,12 +24,14 @@ Relearn = Callable[[Mixture, Float[Array, "L Q D k"]], Refined]
 MOST = 2000  # readings on which the criterion is worked out
 
 
-def switch_off(seen: Observations, learned: Refined, relearn: Relearn) -> Refined:
+def switch_off(
+    seen: Observations, learned: Refined, relearn: Relearn, *, device: str = "cpu"
+) -> Refined:
     """The smallest of a falling series of models that predicts as well as the one before it."""
     share = min(1.0, MOST / max(1, seen.n_readings))
     sites = np.random.default_rng(0).permutation(seen.n_sites)[: max(2, int(share * seen.n_sites))]
     some = seen.at(np.sort(sites))
-    density = _density(some, learned)
+    density = _density(some, learned, device)
     while len(learned.mixture.kernels) > 1:
         mixture, W = learned.mixture, learned.members.W
         work = variance_shares(mixture.kernels, W, mixture.noise, seen.x)[:, :-1]
@@ -41,7 +43,7 @@ def switch_off(seen: Observations, learned: Refined, relearn: Relearn) -> Refine
             free=None if mixture.free is None else mixture.free[kept],
         )
         relearned = relearn(fewer, W[:, kept])
-        without = _density(some, relearned)
+        without = _density(some, relearned, device)
         loss = paired_difference(density, without)
         if loss.mean > 2 * loss.standard_error:
             break
@@ -62,11 +64,11 @@ def variance_shares(
     return parts / parts.sum(axis=1, keepdims=True)
 
 
-def _density(seen: Observations, learned: Refined) -> Float[Array, " N"]:
+def _density(seen: Observations, learned: Refined, device: str) -> Float[Array, " N"]:
     """Log density of the readings of every site, given those of all others."""
     mixture, W = learned.mixture, learned.members.W
     sets = np.tile(np.arange(seen.n_sites), (seen.n_tasks, 1))
-    belief = held_out(seen, sets, mixture.kernels, W, mixture.noise)
+    belief = held_out(seen, sets, mixture.kernels, W, mixture.noise, device=device)
     var = np.einsum("lndd->lnd", belief.cov)
     each = -0.5 * ((seen.y.T - belief.mean) ** 2 / var + np.log(2 * np.pi * var))
     return np.nansum(logsumexp(each, axis=0) - np.log(len(each)), axis=1)

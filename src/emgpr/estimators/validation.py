@@ -190,18 +190,21 @@ def _believe(
 ) -> Belief:
     """The joined belief about every reading, left out; N(0, 1) where none was made."""
     seen, sets = model._seen, left_out.sets
+    device, n_jobs = model._device, model._processes
 
     def believe(members: Sequence[int]) -> Belief:
         given = sets, kernels, W[list(members)], noise
         if how == "batch":
-            return held_out_of_batch(seen, model._batch(members[0]), *given)
-        return held_out(seen, *given) if how == "all" else held_out_of_neighbours(seen, *given, how)
+            return held_out_of_batch(seen, model._batch(members[0]), *given, device=device)
+        if how == "all":
+            return held_out(seen, *given, device=device)
+        return held_out_of_neighbours(seen, *given, how, device=device)
 
     L = len(W)
     apart = how == "batch" or model.verbose > 0
-    runs = [range(i, i + 1) for i in range(L)] if apart else chunks(L, 1.0, model.n_jobs)
+    runs = [range(i, i + 1) for i in range(L)] if apart else chunks(L, 1.0, n_jobs)
     with threads_for(seen.n_readings if isinstance(how, str) else 0):
-        parts = each(believe, runs, n_jobs=model.n_jobs, label=label, verbose=model.verbose)
+        parts = each(believe, runs, n_jobs=n_jobs, label=label, verbose=model.verbose)
     means = np.concatenate([part.mean for part in parts])
     covs = np.concatenate([part.cov for part in parts])
     before = prior(coregionalization(W), np.stack([kernel.diag(seen.x) for kernel in kernels]))

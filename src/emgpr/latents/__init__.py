@@ -4,7 +4,7 @@ from emgpr.latents.borrowed import borrow_latents
 from emgpr.latents.choice import choose_kernels
 from emgpr.latents.exact import fit_latents
 from emgpr.latents.latent import Latent
-from emgpr.latents.prior import noise_prior
+from emgpr.latents.prior import noise_prior, variances
 from emgpr.latents.search import Search, is_length_scale, search_space
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "is_length_scale",
     "noise_prior",
     "search_space",
+    "variances",
 ]

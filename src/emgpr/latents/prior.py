@@ -23,12 +23,17 @@ STRENGTH = 3.0  # a
 CLEAR = 1e-3  # ε
 
 
-def noise_prior(seen: Observations, weak: bool) -> Prior:
-    """The weak prior in the units of a table, or none: every noise as likely as any other."""
-    if not weak:
-        return lambda noise: (np.zeros(noise.shape[:-2]), np.zeros_like(noise))
+def variances(seen: Observations) -> Float[Array, " D"]:
+    """Of each output as it was read; 1 where that is zero."""
     power = (seen.y**2).sum(axis=1) / np.maximum(seen.seen.sum(axis=1), 1)
-    return WeakPrior(np.where(power > 0, power, 1.0))
+    return np.where(power > 0, power, 1.0)
+
+
+def noise_prior(variances: Float[Array, "*b D"], weak: bool) -> Prior:
+    """The weak prior for outputs of these variances, or none: every noise as likely as another."""
+    if weak:
+        return WeakPrior(variances)
+    return lambda noise: (np.zeros(noise.shape[:-2]), np.zeros_like(noise))
 
 
 @dataclass(frozen=True)
@@ -40,14 +45,17 @@ class WeakPrior:
     [-18.64, -7.18, -3.0, -7.84]
     """
 
-    variances: Float[Array, " D"]
+    variances: Float[Array, "*b D"]
 
     def __call__(
         self, noise: Float[Array, "*b D D"]
     ) -> tuple[Float[Array, "*b"], Float[Array, "*b D D"]]:
         """log p(Σ), but for a constant, and its derivative."""
-        kept = noise + np.diag(CLEAR * self.variances)
-        share = np.einsum("...dd,d->...", noise, 1 / self.variances)
-        scale = np.log(self.variances).sum()
+        unit = np.eye(self.variances.shape[-1])
+        kept = noise + CLEAR * self.variances[..., None] * unit
+        share = np.einsum("...dd,...d->...", noise, 1 / self.variances)
+        scale = np.log(self.variances).sum(axis=-1)
         value = STRENGTH * (np.linalg.slogdet(kept)[1] - scale - share)
-        return np.asarray(value), STRENGTH * (np.linalg.inv(kept) - np.diag(1 / self.variances))
+        return np.asarray(value), STRENGTH * (
+            np.linalg.inv(kept) - unit / self.variances[..., None]
+        )

@@ -1,4 +1,7 @@
-"""Conditioning on a table of readings (eq. 4), for one member or for many sets of weights."""
+"""Conditioning on a table of readings (eq. 4), for one member or for many sets of weights.
+
+What is known comes and what is believed goes as NumPy arrays; the work is done on `device`.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,15 +11,13 @@ from jaxtyping import Float, Int
 from scipy.sparse.csgraph import connected_components
 from sklearn.gaussian_process.kernels import Kernel
 
-from emgpr.arrays import factor
+from emgpr.arrays import factor, fetch, namespace, put, room
 from emgpr.covariance import between_tasks, prior
 from emgpr.covariance.dense import coregionalization, readings
-from emgpr.kernels import matrix
+from emgpr.kernels import matrices
 from emgpr.observations import Observations
 
 Array = np.ndarray
-
-CHUNK_BYTES = 256e6
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ def condition(
     noise: Float[Array, "D D"],
     *,
     with_cov: bool = True,
+    device: str = "cpu",
 ) -> Belief:
     """The signals at x given all that is known, for every member's weights.
 
@@ -53,7 +55,7 @@ def condition(
         own = [kernels[q] for q in latents]
         B_block = B[:, latents][:, :, tasks][..., tasks]
         mean[..., tasks], cov[:, :, tasks[:, None], tasks] = _condition(
-            block, x, own, B_block, noise[np.ix_(tasks, tasks)], with_cov
+            block, x, own, B_block, noise[np.ix_(tasks, tasks)], with_cov, device
         )
     return Belief(mean, cov)
 
@@ -77,6 +79,7 @@ def _condition(
     B: Float[Array, "L Q D D"],
     noise: Float[Array, "D D"],
     with_cov: bool,
+    device: str,
 ) -> tuple[Float[Array, "L M D"], Float[Array, "L M D D"]]:
     L, _, D, _ = B.shape
     M, N = len(x), known.n_sites
@@ -86,20 +89,22 @@ def _condition(
         cov += prior(B, np.stack([kernel.diag(x) for kernel in kernels]))
     if not N or not kernels:
         return mean, cov
-    K = np.stack([matrix(kernel, known.x) for kernel in kernels])
-    step = max(1, int(CHUNK_BYTES // (8 * N * (D * D + len(kernels) + x.shape[1]))))
+    known, new, Bs, noise = known.on(device), put(x, device), put(B, device), put(noise, device)
+    xp = namespace(new)
+    K = matrices(kernels, known.x)
+    step = max(1, int(room(device) // (8 * N * (D * D + len(kernels) + x.shape[1]))))
     seen = known.seen.reshape(-1, 1)
     for member in range(L):
-        L_factor = factor(readings(known, B[member], noise, K)).checked(
+        L_factor = factor(readings(known, Bs[member], noise, K), overwrite=True).checked(
             f"covariance of the {known.n_readings} readings conditioned on"
         )
         gamma = L_factor.solve(known.stacked[:, None])
         for start in range(0, M, step):
             at = slice(start, start + step)
-            Kx = np.stack([matrix(kernel, known.x, x[at]) for kernel in kernels])
-            cross = between_tasks(B[member], Kx).reshape(D * N, -1) * seen
-            mean[member, at] = (cross.T @ gamma).reshape(D, -1).T
+            Kx = matrices(kernels, known.x, new[at])
+            cross = between_tasks(Bs[member], Kx).reshape(D * N, -1) * seen
+            mean[member, at] = fetch(cross.T @ gamma).reshape(D, -1).T
             if with_cov:
                 half = L_factor.half_solve(cross).reshape(D * N, D, -1)
-                cov[member, at] -= np.einsum("ndm,nem->mde", half, half, optimize=True)
+                cov[member, at] -= fetch(xp.einsum("ndm,nem->mde", half, half))
     return mean, cov

@@ -16,11 +16,11 @@ from jaxtyping import Bool, Float, Int
 from scipy.spatial import KDTree
 from sklearn.gaussian_process.kernels import Kernel
 
-from emgpr.arrays import factor
+from emgpr.arrays import factor, fetch, like, namespace, put, room
 from emgpr.covariance.dense import coregionalization, readings
-from emgpr.kernels import matrix
+from emgpr.kernels import matrices
 from emgpr.observations import Observations
-from emgpr.prediction.condition import CHUNK_BYTES, Belief, condition, coupled
+from emgpr.prediction.condition import Belief, condition, coupled
 from emgpr.prediction.neighbours import column_scales
 
 Array = np.ndarray
@@ -32,6 +32,8 @@ def held_out(
     kernels: Sequence[Kernel],
     W: Float[Array, "L Q D k"],
     noise: Float[Array, "D D"],
+    *,
+    device: str = "cpu",
 ) -> Belief:
     """Each reading given all readings but those of its set, for every member's weights.
 
@@ -51,19 +53,20 @@ def held_out(
         if not len(sites):  # a batch may hold no reading of an output
             continue
         block = Observations(known.x, known.y[tasks], known.seen[tasks]).at(sites)
-        K = np.array([matrix(kernels[q], block.x) for q in latents])
-        K = K.reshape(len(latents), len(sites), len(sites))  # an output may hear no latent
-        own = noise[np.ix_(tasks, tasks)]
         left_out = list(_by_size(block.seen, sets[np.ix_(tasks, sites)]))
+        block, own = block.on(device), put(noise[np.ix_(tasks, tasks)], device)
+        K = matrices([kernels[q] for q in latents], block.x)
         for member in range(len(W)):
-            B_block = B[member][latents][:, tasks][..., tasks]
-            L_factor = factor(readings(block, B_block, own, K)).checked(
+            B_block = put(B[member][latents][:, tasks][..., tasks], device)
+            L_factor = factor(readings(block, B_block, own, K), overwrite=True).checked(
                 f"covariance of the {block.n_readings} readings cross-validated"
             )
             gamma, P = L_factor.solve(block.stacked[:, None])[:, 0], L_factor.inverse()
             for S in left_out:
-                cov = np.linalg.inv(P[S[:, :, None], S[:, None, :]])
-                shift = (cov @ gamma[S][..., None])[..., 0]
+                there = like(S, P)
+                inner = namespace(P).linalg.inv(P[there[:, :, None], there[:, None, :]])
+                shift = fetch(inner @ gamma[there][..., None])[..., 0]
+                cov = fetch(inner)
                 task, site = tasks[S // len(sites)], sites[S % len(sites)]
                 belief.mean[member, site, task] = known.y[task, site] - shift
                 pair = np.nonzero(site[:, :, None] == site[:, None, :])
@@ -79,6 +82,8 @@ def held_out_of_neighbours(
     W: Float[Array, "L Q D k"],
     noise: Float[Array, "D D"],
     n_neighbours: int,
+    *,
+    device: str = "cpu",
 ) -> Belief:
     """Each reading given the `n_neighbours` nearest of each output that do not leave with it."""
     belief = _nothing(known, len(W))
@@ -86,12 +91,12 @@ def held_out_of_neighbours(
     scale = column_scales(kernels, known.x.shape[1])
     for tasks, latents in coupled(B, noise):
         block = Observations(known.x, known.y[tasks], known.seen[tasks])
-        own = noise[np.ix_(tasks, tasks)]
+        own = put(noise[np.ix_(tasks, tasks)], device)
         labels = sets[tasks]
         near = _Remaining(block, labels, scale, n_neighbours)
         D = len(tasks)
         width = min(D * n_neighbours, known.n_sites) + 1
-        step = max(1, int(CHUNK_BYTES // (8 * width**2 * (3 * D * D + len(latents) + 2))))
+        step = max(1, int(room(device) // (8 * width**2 * (3 * D * D + len(latents) + 2))))
         site, label = _problems(block.seen, labels)
         for start in range(0, len(site), step):
             at, of = site[start : start + step], label[start : start + step]
@@ -104,17 +109,17 @@ def held_out_of_neighbours(
             seen = tables.seen & ~leaves
             tables = Observations(tables.x, np.where(seen, tables.y, 0.0), seen)
             n = sites.shape[1]
-            K = np.array([matrix(kernels[q], tables.x) for q in latents])
-            K = np.swapaxes(K.reshape(len(latents), len(at), n, n), 0, 1)
-            first = np.eye(D * n)[:, ::n]
             y = tables.stacked[..., None]
+            first = np.eye(D * n)[:, ::n]
             rhs = np.concatenate([np.broadcast_to(first, (len(at), *first.shape)), y], axis=-1)
+            there, rhs = tables.on(device), put(rhs, device)
+            K = matrices([kernels[q] for q in latents], there.x)
             for member in range(len(W)):
-                B_block = B[member][latents][:, tasks][..., tasks]
-                L_factor = factor(readings(tables, B_block, own, K)).checked(
+                B_block = put(B[member][latents][:, tasks][..., tasks], device)
+                L_factor = factor(readings(there, B_block, own, K), overwrite=True).checked(
                     f"covariance of {n} neighbouring sites"
                 )
-                rows = L_factor.solve(rhs)[:, ::n]
+                rows = fetch(L_factor.solve(rhs)[:, ::n])
                 shift, cov = _without(rows[..., :D], rows[..., D], S)
                 _put(belief, member, at, tasks, S, tables.y[:, :, 0] - shift, cov)
     return belief
@@ -127,6 +132,8 @@ def held_out_of_batch(
     kernels: Sequence[Kernel],
     W: Float[Array, "1 Q D k"],
     noise: Float[Array, "D D"],
+    *,
+    device: str = "cpu",
 ) -> Belief:
     """Each reading as a member says that knows only the sites of its batch, `part`.
 
@@ -134,7 +141,7 @@ def held_out_of_batch(
     """
     belief = _nothing(known, 1)
     batch, own = known.at(part), sets[:, part]
-    inside = held_out(batch, own, kernels, W, noise)
+    inside = held_out(batch, own, kernels, W, noise, device=device)
     belief.mean[:, part], belief.cov[:, part] = inside.mean, inside.cov
     outside = np.setdiff1d(np.arange(known.n_sites), part)
     site, label = _problems(known.seen[:, outside], sets[:, outside])
@@ -147,7 +154,7 @@ def held_out_of_batch(
             continue
         kept = batch.seen if left_out is None else batch.seen & (own != left_out)
         rest = Observations(batch.x, np.where(kept, batch.y, 0.0), kept)
-        signals = condition(rest, known.x[at], kernels, W, noise)
+        signals = condition(rest, known.x[at], kernels, W, noise, device=device)
         seen = known.seen[:, at].T
         both = seen[:, :, None] & seen[:, None, :]
         cov = np.where(both, signals.cov[0] + noise, np.eye(len(noise)))

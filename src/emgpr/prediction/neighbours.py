@@ -7,12 +7,12 @@ from jaxtyping import Float, Int
 from scipy.spatial import KDTree
 from sklearn.gaussian_process.kernels import Kernel
 
-from emgpr.arrays import factor
+from emgpr.arrays import factor, fetch, namespace, put, room
 from emgpr.covariance import between_tasks, prior
 from emgpr.covariance.dense import coregionalization, readings
-from emgpr.kernels import matrix
+from emgpr.kernels import matrices
 from emgpr.observations import Observations
-from emgpr.prediction.condition import CHUNK_BYTES, Belief, coupled
+from emgpr.prediction.condition import Belief, coupled
 
 Array = np.ndarray
 
@@ -24,6 +24,8 @@ def condition_on_neighbours(
     W: Float[Array, "L Q D k"],
     noise: Float[Array, "D D"],
     n_neighbours: int,
+    *,
+    device: str = "cpu",
 ) -> Belief:
     """The signals at x, given the `n_neighbours` nearest readings of each output.
 
@@ -38,8 +40,9 @@ def condition_on_neighbours(
         own = [kernels[q] for q in latents]
         block = Observations(known.x, known.y[tasks], known.seen[tasks])
         near = _Neighbours(block, scale, n_neighbours)
+        B_block = B[:, latents][:, :, tasks][..., tasks]
         mean[..., tasks], cov[:, :, tasks[:, None], tasks] = _condition(
-            block, near, x, own, B[:, latents][:, :, tasks][..., tasks], noise[np.ix_(tasks, tasks)]
+            block, near, x, own, B_block, noise[np.ix_(tasks, tasks)], device
         )
     return Belief(mean, cov)
 
@@ -78,6 +81,7 @@ def _condition(
     kernels: Sequence[Kernel],
     B: Float[Array, "L Q D D"],
     noise: Float[Array, "D D"],
+    device: str,
 ) -> tuple[Float[Array, "L M D"], Float[Array, "L M D D"]]:
     L, Q, D, _ = B.shape
     mean = np.zeros((L, len(x), D))
@@ -87,24 +91,26 @@ def _condition(
     if not near.trees:
         return mean, cov
     P = x.shape[1]
-    step = max(1, int(CHUNK_BYTES // (8 * near.width**2 * (3 * D * D + Q + P))))
+    known, new, Bs, noise = known.on(device), put(x, device), put(B, device), put(noise, device)
+    xp = namespace(new)
+    step = max(1, int(room(device) // (8 * near.width**2 * (3 * D * D + Q + P))))
     for start in range(0, len(x), step):
         at = slice(start, start + step)
         tables = known.at(near.of(x[at]))
-        K = np.stack([matrix(kernel, tables.x) for kernel in kernels], axis=1)
-        Kx = np.stack([matrix(kernel, tables.x, x[at, None]) for kernel in kernels], axis=1)
+        K = matrices(kernels, tables.x)
+        Kx = matrices(kernels, tables.x, new[at, None])
         seen = tables.seen.reshape(len(tables.x), -1, 1)
         y = tables.stacked[..., None]
         for member in range(L):
-            L_factor = factor(readings(tables, B[member], noise, K)).checked(
+            L_factor = factor(readings(tables, Bs[member], noise, K), overwrite=True).checked(
                 f"covariance of {tables.n_sites} neighbouring sites"
             )
-            cross = between_tasks(B[member], Kx).reshape(*seen.shape[:2], D) * seen
-            half = L_factor.half_solve(np.concatenate([cross, y], axis=-1))
+            cross = between_tasks(Bs[member], Kx).reshape(*seen.shape[:2], D) * seen
+            half = L_factor.half_solve(xp.concat([cross, y], axis=-1))
             half, target = half[..., :D], half[..., D:]
-            turned = np.swapaxes(half, -1, -2)
-            mean[member, at] = (turned @ target)[..., 0]
-            cov[member, at] -= turned @ half
+            turned = xp.matrix_transpose(half)
+            mean[member, at] = fetch(turned @ target)[..., 0]
+            cov[member, at] -= fetch(turned @ half)
     return mean, cov
 
 

@@ -6,10 +6,10 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.gaussian_process.kernels import Kernel
 
-from emgpr.arrays import factor
+from emgpr.arrays import factor, fetch, namespace, put
 from emgpr.covariance import between_tasks
 from emgpr.covariance.dense import coregionalization, readings
-from emgpr.kernels import matrix
+from emgpr.kernels import matrices
 from emgpr.observations import Observations
 from emgpr.prediction.condition import coupled
 
@@ -22,6 +22,8 @@ def condition_jointly(
     kernels: Sequence[Kernel],
     W: Float[Array, "Q D k"],
     noise: Float[Array, "D D"],
+    *,
+    device: str = "cpu",
 ) -> tuple[Float[Array, "D M"], Float[Array, "D M D M"]]:
     """Mean and covariance of every signal at every site of x, with those at all others."""
     B = coregionalization(W)
@@ -30,24 +32,25 @@ def condition_jointly(
     for tasks, latents in coupled(B[None], noise):
         if not len(latents):  # an output that hears nothing
             continue
-        own = B[latents][:, tasks][..., tasks]
+        own, heard = put(B[latents][:, tasks][..., tasks], device), [kernels[q] for q in latents]
         n = len(tasks)
         block = Observations(known.x, known.y[tasks], known.seen[tasks])
-        block = block.at(np.flatnonzero(block.seen.any(axis=0)))
+        block = block.at(np.flatnonzero(block.seen.any(axis=0))).on(device)
+        new = put(x, device)
         at = np.ix_(tasks, np.arange(M), tasks, np.arange(M))
-        cov[at] = between_tasks(own, np.stack([matrix(kernels[q], x) for q in latents]))
+        cov[at] = fetch(between_tasks(own, matrices(heard, new)))
         if not block.n_sites:
             continue
-        K = np.stack([matrix(kernels[q], block.x) for q in latents])
-        L = factor(readings(block, own, noise[np.ix_(tasks, tasks)], K)).checked(
+        noises = put(noise[np.ix_(tasks, tasks)], device)
+        L = factor(readings(block, own, noises, matrices(heard, block.x)), overwrite=True).checked(
             f"covariance of the {block.n_readings} readings conditioned on"
         )
-        Kx = np.stack([matrix(kernels[q], block.x, x) for q in latents])
-        cross = between_tasks(own, Kx).reshape(-1, n * M) * block.seen.reshape(-1, 1)
-        half = L.half_solve(np.concatenate([cross, block.stacked[:, None]], axis=1))
+        cross = between_tasks(own, matrices(heard, block.x, new)).reshape(-1, n * M)
+        cross = cross * block.seen.reshape(-1, 1)
+        half = L.half_solve(namespace(cross).concat([cross, block.stacked[:, None]], axis=1))
         half, target = half[:, :-1], half[:, -1]
-        mean[tasks] = (half.T @ target).reshape(n, M)
-        cov[at] -= (half.T @ half).reshape(n, M, n, M)
+        mean[tasks] = fetch(half.T @ target).reshape(n, M)
+        cov[at] -= fetch(half.T @ half).reshape(n, M, n, M)
     return mean, cov
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from sklearn.gaussian_process.kernels import Kernel
 
+from emgpr.arrays import fetch, like, room
 from emgpr.covariance import log_likelihood, log_likelihood_in_span, span_of
 from emgpr.execution import chunks, each
-from emgpr.kernels import matrix
+from emgpr.kernels import matrices
 from emgpr.observations import Observations
 from emgpr.optimize import minimize
 from emgpr.weights.start import Mixture
@@ -35,6 +35,7 @@ def fit_weights(
     W: Float[Array, "L Q D k"] | None = None,
     max_iter: int,
     n_jobs: int | None = None,
+    device: str = "cpu",
     verbose: int = 0,
 ) -> FittedWeights:
     """The weights that make each part of the table likeliest, kernels and noise held.
@@ -44,9 +45,10 @@ def fit_weights(
     if W is None:
         W = np.broadcast_to(start.W, (len(parts), *start.W.shape))
     n = start.W.shape[1] * max(map(len, parts))
-    runs = chunks(len(parts), 32.0 * n * n, n_jobs)
+    runs = chunks(len(parts), 32.0 * n * n, n_jobs, room(device))
     problems = [
-        (seen.batches([parts[i] for i in run]), start, W[list(run)], max_iter) for run in runs
+        (seen.batches([parts[i] for i in run]), start, W[list(run)], max_iter, device)
+        for run in runs
     ]
     fitted = each(_fit, problems, n_jobs=n_jobs, label="Step 2: members", verbose=verbose)
     return FittedWeights(
@@ -63,22 +65,13 @@ def without_transfer(start: Mixture, log_likelihood: float) -> FittedWeights:
     return FittedWeights(start.W[None], value, np.array([True]), np.array([0]))
 
 
-def kernel_matrices(
-    kernels: Sequence[Kernel], x: Float[Array, "*b N P"]
-) -> Float[Array, "*b Q N N"]:
-    """K_q over the sites of every table."""
-    return np.stack([matrix(kernel, x) for kernel in kernels], axis=-3)
-
-
-def _fit(problem: tuple[Observations, Mixture, Array, int]) -> FittedWeights:
-    tables, start, W0, max_iter = problem
-    L = tables.x.shape[0]
-    K = kernel_matrices(start.kernels, tables.x)
+def _fit(problem: tuple[Observations, Mixture, Array, int, str]) -> FittedWeights:
+    tables, start, W0, max_iter, device = problem
+    tables = tables.on(device)
+    L = len(W0)
+    K = matrices(start.kernels, tables.x)
     shape = start.W.shape
-    spans = [
-        span_of(Observations(tables.x[i], tables.y[i], tables.seen[i]), start.noise, K[i], shape[2])
-        for i in range(L)
-    ]
+    spans = [span_of(tables.table(i), start.noise, K[i], shape[2]) for i in range(L)]
 
     def in_span(flat: Float[Array, "b p"], which: Int[Array, " b"]) -> tuple[Array, Array]:
         W = flat.reshape(-1, *shape)
@@ -92,9 +85,10 @@ def _fit(problem: tuple[Observations, Mixture, Array, int]) -> FittedWeights:
         return -value, -start.learned(of_weights).reshape(flat.shape)
 
     def dense(flat: Float[Array, "b p"], which: Int[Array, " b"]) -> tuple[Array, Array]:
-        batch = Observations(tables.x[which], tables.y[which], tables.seen[which])
-        fit = log_likelihood(batch, flat.reshape(-1, *shape), start.noise, K[which])
-        return -fit.value, -start.learned(fit.of_weights).reshape(flat.shape)
+        W, noise = like(flat.reshape(-1, *shape), K), like(start.noise, K)
+        these = slice(None) if len(which) == L else like(which, K)
+        fit = log_likelihood(tables.table(these), W, noise, K[these])
+        return -fetch(fit.value), -start.learned(fetch(fit.of_weights)).reshape(flat.shape)
 
     loss = in_span if all(span is not None for span in spans) else dense
     # A ten-millionth of a log-likelihood is far below what its batch can tell of the weights.

@@ -17,11 +17,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.spatial import KDTree
 
+from emgpr.arrays import fetch, like, namespace, room
 from emgpr.covariance import log_likelihood
 from emgpr.covariance.dense import coregionalization
 from emgpr.execution import chunks, counter
 from emgpr.kernels import Pairs, evaluate, matrix
-from emgpr.latents import is_length_scale, noise_prior, search_space
+from emgpr.latents import is_length_scale, noise_prior, search_space, variances
 from emgpr.observations import Observations
 from emgpr.optimize import Minima, minimize
 from emgpr.weights.fit import FittedWeights, fit_weights
@@ -67,17 +68,18 @@ def refine(
     weak_prior: bool = False,
     max_iter: int,
     n_jobs: int | None = None,
+    device: str = "cpu",
     names: Sequence[str] | None = None,
     verbose: int = 0,
 ) -> Refined:
     """`sweeps` further rounds over (kernels, noise) and weights, or the joint ascent."""
-    ascent = _Ascent(seen, parts, start, correlated, weak_prior, names)
+    ascent = _Ascent(seen, parts, start, correlated, weak_prior, names, device)
     if sweeps == "joint":
         mixture, W = start, fitted.W
         few = thinned(seen, parts)
         if sum(map(len, few)) < sum(map(len, parts)):  # most of the way on some of the sites
             # There, what varies between neighbours looks like noise: no latent may shrink to that.
-            coarse = _Ascent(seen, few, start, correlated, weak_prior, names, spared=True)
+            coarse = _Ascent(seen, few, start, correlated, weak_prior, names, device, spared=True)
             end = coarse.climb(mixture, W, True, max_iter, "everything, some sites", [], verbose)
             mixture, W = coarse.mixture(end.x[0], W)
         history: list[Stage] = []
@@ -107,7 +109,7 @@ def refine(
         trouble = ascent.trouble(end, max_iter)
         members = fit_weights(
             seen, parts, replace(mixture, W=start.W), W=members.W, max_iter=max_iter,
-            n_jobs=n_jobs, verbose=verbose,
+            n_jobs=n_jobs, device=device, verbose=verbose,
         )  # fmt: skip
         believed = float(ascent.prior(mixture.noise)[0])
         history.append(Stage("weights", float(members.log_likelihood.sum()) + believed))
@@ -167,20 +169,22 @@ class _Ascent:
         correlated: bool,
         weak_prior: bool,
         names: Sequence[str] | None,
+        device: str = "cpu",
         *,
         spared: bool = False,
     ) -> None:
         D = seen.n_tasks
         n = D * max(map(len, parts))
         self.start = start
-        self.runs = chunks(len(parts), 32.0 * n * n, 1)
+        self.runs = chunks(len(parts), 32.0 * n * n, 1, room(device))
         self.tables = [seen.batches([parts[i] for i in run]) for run in self.runs]
         if len(parts) == 1:  # no batch axis: a complete table with one latent has a fast form
             self.tables = [seen.at(parts[0])]
+        self.tables = [table.on(device) for table in self.tables]
         self.pairs = [Pairs(table.x) for table in self.tables]
         self.sizes = [kernel.n_dims for kernel in start.kernels]
         self.noise = NoiseParameters(D, correlated)
-        self.prior = noise_prior(seen, weak_prior)
+        self.prior = noise_prior(variances(seen), weak_prior)
         x = seen.at(np.concatenate(parts)).x
         searches = [
             search_space(kernel, None, x, 1, np.random.default_rng(0)) for kernel in start.kernels
@@ -258,18 +262,18 @@ class _Ascent:
         of_theta = [np.zeros(size) for size in self.sizes]
         for run, table, pair in zip(self.runs, self.tables, self.pairs, strict=True):
             built = [
-                evaluate(kernel, theta, pair)
+                evaluate(kernel, like(theta, table.x), pair)
                 for kernel, theta in zip(self.start.kernels, thetas, strict=True)
             ]
-            K = np.stack([K for K, _ in built], axis=-3)
+            K = namespace(table.x).stack([K for K, _ in built], axis=-3)
             weights = W[list(run)] if table.x.ndim == 3 else W[0]
-            fit = log_likelihood(table, weights, noise, K, of_kernels=True)
+            fit = log_likelihood(table, like(weights, K), like(noise, K), K, of_kernels=True)
             assert fit.of_kernels is not None
-            values.append(np.atleast_1d(fit.value))
-            of_W.append(self.start.learned(fit.of_weights).reshape(-1))
-            of_noise += fit.of_noise.reshape(-1, *noise.shape).sum(0)
+            values.append(np.atleast_1d(fetch(fit.value)))
+            of_W.append(self.start.learned(fetch(fit.of_weights)).reshape(-1))
+            of_noise += fetch(fit.of_noise).reshape(-1, *noise.shape).sum(0)
             for q, (_, pullback) in enumerate(built):
-                gradient = pullback(fit.of_kernels[..., q, :, :])
+                gradient = fetch(pullback(fit.of_kernels[..., q, :, :]))
                 of_theta[q] += gradient.sum(axis=tuple(range(gradient.ndim - 1)))
         slopes = [*of_theta, self.noise.pullback(noise_row, of_noise), *of_W]
         return np.concatenate(values), np.concatenate(slopes)

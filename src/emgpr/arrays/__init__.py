@@ -1,0 +1,28 @@
+"""The one seam to the machine: NumPy or torch, and Cholesky factors with the one jitter policy.
+
+The mathematics is written once, on the namespace of the arrays it is given. They are NumPy's,
+or torch's where `put` has brought them to a device; `fetch` brings results back. No other
+package knows torch, and this one imports it only when a device is asked for.
+"""
+
+from array_api_compat import array_namespace as namespace
+
+from emgpr.arrays.devices import Array, diagonal, empty, fetch, like, put, room, settle
+from emgpr.arrays.factors import JITTERS, Factor, JitterWarning, NumericalError, factor
+
+__all__ = [
+    "JITTERS",
+    "Array",
+    "Factor",
+    "JitterWarning",
+    "NumericalError",
+    "diagonal",
+    "empty",
+    "factor",
+    "fetch",
+    "like",
+    "namespace",
+    "put",
+    "room",
+    "settle",
+]
