@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
+from scipy.spatial import KDTree
 
 from emgpr.arrays import Array, diagonal, like, namespace, put
 
@@ -91,6 +92,14 @@ class Observations:
     def table(self, which: Int[np.ndarray, " b"] | int | slice) -> "Observations":
         """One of a batch of tables, or some of them."""
         return Observations(self.x[which], self.y[which], self.seen[which])
+
+    def some(self, n: int) -> Int[np.ndarray, " m"]:
+        """n of the sites, or all: at random, each with its nearest, so that short ranges show."""
+        if n >= self.n_sites:
+            return np.arange(self.n_sites)
+        chosen = np.random.default_rng(0).permutation(self.n_sites)[:n]
+        pairs = KDTree(self.x).query(self.x[chosen], k=2)[1]
+        return np.sort(list(dict.fromkeys(pairs.ravel().tolist()))[:n])
 
     def batches(self, parts: Sequence[Int[Array, " _"]]) -> "Observations":
         """One table a part, the shorter ones padded with empty places."""

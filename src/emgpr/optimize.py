@@ -18,7 +18,7 @@ Objective = Callable[
     [Float[Array, "b p"], Int[Array, " b"]], tuple[Float[Array, " b"], Float[Array, "b p"]]
 ]
 
-MEMORY = 10  # pairs of steps and gradient changes kept
+MEMORY = 20  # pairs of steps and gradient changes kept
 ARMIJO = 1e-4  # share of the promised decrease that a step must deliver
 MAX_HALVINGS = 20
 FLAT = 1e3  # times gtol, for each unit of the value: a slope that rounding can hide

@@ -164,7 +164,7 @@ def test_some_of_the_sites_may_show_the_way_and_all_of_them_have_the_last_word(n
     seen, parts, start, fitted = two_steps_in(CASES[name])
     way = {"sweeps": "joint", "correlated": True, "max_iter": 20}
     plain = refine(seen, parts, start, fitted, **way)
-    monkeypatch.setattr(sys.modules[refine.__module__], "ENOUGH", 12)
+    monkeypatch.setattr(sys.modules[thinned.__module__], "ENOUGH", 12)
     few = thinned(seen, parts)
     for some, part in zip(few, parts, strict=True):
         assert np.isin(some, part).all()

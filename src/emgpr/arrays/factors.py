@@ -74,11 +74,14 @@ class Factor:
         """A⁻¹ on and below the diagonal; above it, anything. It may take the factor's place."""
         return _library(self.lower).inverse_triangle(self.lower, overwrite=True)
 
-    def inverse_less_square(self, v: Float[Array, "*b n 1"]) -> Float[Array, "*b n n"]:
-        """A⁻¹ − vvᵀ. It may take the factor's place."""
+    def half_of_inverse_less_square(self, v: Float[Array, "*b n 1"]) -> Float[Array, "*b n n"]:
+        """M with M + Mᵀ = A⁻¹ − vvᵀ: all that a contraction with symmetric matrices needs.
+
+        It may take the factor's place.
+        """
         library = _library(self.lower)
         inverse = library.inverse_triangle(self.lower, overwrite=True)
-        return library.mirrored(library.less_square(inverse, v))
+        return library.half(library.less_square(inverse, v))
 
     def logdet(self) -> Float[Array, "*b"]:
         """log |A|."""

@@ -1,7 +1,8 @@
 """NumPy's matrices factored and inverted by LAPACK, one after another, in place where they may be.
 
 LAPACK is column-major: to it, the lower triangle of a row-major matrix is the upper one of its
-transpose, which is the same memory.
+transpose, which is the same memory. Of many small matrices, calling LAPACK from Python would take
+longer than its work: NumPy's functions of stacks do more of that, and are faster.
 """
 
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from scipy.linalg import blas, lapack, solve_triangular
 
 Array = np.ndarray
 
+SMALL = 48  # rows of a matrix that is over before Python has called for the next
 BLOCK = 128  # rows and columns that are transposed within the cache
 
 
@@ -19,6 +21,11 @@ def cholesky(
     A: Float[Array, "b n n"], *, overwrite: bool
 ) -> tuple[Float[Array, "b n n"], Bool[Array, " b"]]:
     """Lower factors and which of them exist; with `overwrite`, of A only the upper part is kept."""
+    if _many_and_small(A):
+        try:
+            return np.linalg.cholesky(A), np.ones(len(A), bool)
+        except np.linalg.LinAlgError:
+            pass  # one of them has no factor: which?
     lower = np.ascontiguousarray(A) if overwrite else A.copy()
     fine = np.empty(len(A), bool)
     for i, matrix in enumerate(lower):
@@ -29,16 +36,24 @@ def cholesky(
 
 def half_solve(lower: Float[Array, "*b n n"], b: Float[Array, "*b n m"]) -> Float[Array, "*b n m"]:
     """L⁻¹ b."""
+    if _many_and_small(lower):
+        return np.linalg.solve(np.tril(lower), b)
     return _each(_forward, lower, b)
 
 
 def solve(lower: Float[Array, "*b n n"], b: Float[Array, "*b n m"]) -> Float[Array, "*b n m"]:
     """L⁻ᵀL⁻¹ b."""
+    if _many_and_small(lower):
+        L = np.tril(lower)
+        return np.linalg.solve(np.swapaxes(L, -1, -2), np.linalg.solve(L, b))
     return _each(lambda L, rhs: _back(L, _forward(L, rhs)), lower, b)
 
 
 def inverse_triangle(lower: Float[Array, "*b n n"], *, overwrite: bool) -> Float[Array, "*b n n"]:
     """(LLᵀ)⁻¹ below the diagonal, by potri: a third of the work of solving for the identity."""
+    if _many_and_small(lower):
+        root = np.linalg.inv(np.tril(lower))
+        return np.swapaxes(root, -1, -2) @ root
     inverse = lower if overwrite else lower.copy()
     for matrix in _stacked(inverse):
         lapack.dpotri(matrix.T, lower=0, overwrite_c=1)
@@ -47,8 +62,22 @@ def inverse_triangle(lower: Float[Array, "*b n n"], *, overwrite: bool) -> Float
 
 def less_square(A: Float[Array, "*b n n"], v: Float[Array, "*b n 1"]) -> Float[Array, "*b n n"]:
     """A − vvᵀ below the diagonal, in the place of A."""
+    if _many_and_small(A):
+        A -= v * np.swapaxes(v, -1, -2)
+        return A
     for matrix, column in zip(_stacked(A), _stacked(v), strict=True):
         blas.dsyr(-1.0, column[:, 0], lower=0, a=matrix.T, overwrite_a=1)
+    return A
+
+
+def half(A: Float[Array, "*b n n"]) -> Float[Array, "*b n n"]:
+    """M with M + Mᵀ symmetric and equal to A below the diagonal, in the place of A."""
+    n = A.shape[-1]
+    for start in range(0, n, BLOCK):
+        corner = A[..., start : start + BLOCK, start : start + BLOCK]
+        corner[...] = np.tril(corner)
+        A[..., start : start + BLOCK, start + BLOCK :] = 0.0
+    np.einsum("...ii->...i", A)[...] *= 0.5
     return A
 
 
@@ -78,6 +107,11 @@ def _each(function: Callable[..., Array], *stacks: Float[Array, "..."]) -> Float
         return function(*stacks)
     out = np.stack([function(*each) for each in zip(*map(_stacked, stacks), strict=True)])
     return out.reshape(*batch, *out.shape[-2:])
+
+
+def _many_and_small(A: Float[Array, "*b n n"]) -> bool:
+    n = A.shape[-1]
+    return n <= SMALL and A.size > n * n
 
 
 def _stacked(A: Float[Array, "*b n m"]) -> Float[Array, "B n m"]:

@@ -15,6 +15,7 @@ from emgpr.observations import Observations
 
 LOG_2PI = float(np.log(2 * np.pi))
 PANEL = 1e6  # numbers in a panel, if it is of several tasks
+GAPS = 0.85  # share of readings made, below which one table is worked on without the others
 
 
 def coregionalization(W: Float[Array, "*b Q D k"]) -> Float[Array, "*b Q D D"]:
@@ -85,31 +86,46 @@ def likelihood_and_contractions(
     """
     xp = namespace(K)
     B = coregionalization(W)
-    L = factor(readings(table, B, noise, K), overwrite=True)
-    y = table.stacked[..., None]
+    cov, y = readings(table, B, noise, K), table.stacked[..., None]
+    read = None
+    if cov.ndim == 2 and table.n_readings < GAPS * len(cov):
+        (read,) = xp.nonzero(table.seen.reshape(-1))
+        cov, y = cov[read[:, None], read], y[read]
+    L = factor(cov, overwrite=True)
     gamma = L.solve(y)
     value = -0.5 * (xp.sum(y * gamma, axis=(-2, -1)) + L.logdet() + _seen(table) * LOG_2PI)
     value = xp.where(xp.isnan(L.jitter), -float("inf"), value)
 
     *batch, Q, N, _ = K.shape
     D = noise.shape[-1]
-    G = L.inverse_less_square(gamma)  # cov⁻¹ − γγᵀ: the paper's, less its sign
-    if not table.complete:  # readings that were not made have unit rows, and say nothing of K_q
-        diagonal(G)[~table.seen.reshape(*table.seen.shape[:-2], D * N)] = 0.0
-    G = xp.moveaxis(G.reshape(*batch, D, N, D, N), -3, -2)
-    of_noise = -0.5 * xp.sum(diagonal(G), axis=-1)
+    # cov⁻¹ − γγᵀ = M + Mᵀ is the paper's G, less its sign. K and B are symmetric: M will do.
+    M = L.half_of_inverse_less_square(gamma)
+    if read is not None:
+        of_all = empty(K, D * N, D * N)
+        of_all[...] = 0.0
+        of_all[read[:, None], read] = M
+        M = of_all
+    elif not table.complete:  # readings that were not made have unit rows, and say nothing of K_q
+        diagonal(M)[~table.seen.reshape(*table.seen.shape[:-2], D * N)] = 0.0
+    M = xp.moveaxis(M.reshape(*batch, D, N, D, N), -3, -2)
+    of_noise = -xp.sum(diagonal(M), axis=-1)
     of_B = empty(K, *batch, D, D, Q)
     flat = xp.matrix_transpose(K.reshape(*batch, Q, N * N))
     of_K = None
     for tasks in _panels(D, int(np.prod(batch)) * N * D * N):
-        panel = G[..., tasks, :, :, :].reshape(*batch, -1, N * N)
-        of_B[..., tasks, :, :] = (-0.5 * (panel @ flat)).reshape(*batch, -1, D, Q)
+        panel = M[..., tasks, :, :, :].reshape(*batch, -1, N * N)
+        of_B[..., tasks, :, :] = -(panel @ flat).reshape(*batch, -1, D, Q)
         if of_kernels:
-            slope = (-0.5 * _side_by_side(B[..., tasks, :])) @ panel
+            slope = -_side_by_side(B[..., tasks, :]) @ panel
             of_K = slope if of_K is None else of_K + slope
     if of_K is not None:
-        of_K = of_K.reshape(*batch, Q, N, N)
-    return value, xp.moveaxis(of_B, -1, -3), of_noise, of_K
+        of_K = _symmetric(of_K.reshape(*batch, Q, N, N))
+    return value, _symmetric(xp.moveaxis(of_B, -1, -3)), _symmetric(of_noise), of_K
+
+
+def _symmetric(A: Float[Array, "*b n n"]) -> Float[Array, "*b n n"]:
+    """The symmetric part."""
+    return 0.5 * (A + namespace(A).matrix_transpose(A))
 
 
 def _panels(D: int, size: int) -> Iterator[slice]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.spatial import KDTree
 from sklearn.gaussian_process.kernels import Kernel
 
 from emgpr.kernels import Pairs, evaluate
@@ -30,7 +29,7 @@ SAME = 0.3  # peaks nearer than this in every logarithm are one,
 BEHIND = 10.0  # and one that lags by this much in log-likelihood is none
 NOISES = np.log(np.geomspace(1e-4, 2.0, 16))  # at which starts are compared
 RUNS = 2  # peaks of a task that are followed to the end
-SLOPE = 1e-4  # of the log-likelihood: no slope
+SLOPE = 2e-3  # of the log-likelihood: none
 
 
 @dataclass(frozen=True)
@@ -57,9 +56,9 @@ def find_peaks(
 ) -> Peaks:
     """For each task of a complete table, at most `RUNS` of the highest peaks."""
     D = table.n_tasks
-    starts = _best_starts(_thinned(table, SOME), kernel, search, weak_prior)[:, :FOLLOWED]
+    starts = _best_starts(table.at(table.some(SOME)), kernel, search, weak_prior)[:, :FOLLOWED]
     whose = np.repeat(np.arange(D), starts.shape[1])
-    some = _thinned(table, ENOUGH)
+    some = table.at(table.some(ENOUGH))
     loss = loss_of(some, kernel, whose, weak_prior=weak_prior, device=device)
     x0 = starts.reshape(-1, starts.shape[-1])
     ends = minimize(loss, x0, bounds=search.bounds, max_iter=min(FEW, max_iter), gtol=SLOPE)
@@ -98,13 +97,3 @@ def _best_starts(
         order = np.argsort(-values.max(axis=1), kind="stable")
         starts.append(np.column_stack([thetas, noises[values.argmax(axis=1)]])[order])
     return np.array(starts)
-
-
-def _thinned(table: Observations, n: int) -> Observations:
-    """Some of the sites: at random, each with its nearest, so that short ranges show as well."""
-    if table.n_sites <= n:
-        return table
-    order = np.random.default_rng(0).permutation(table.n_sites)
-    nearest = KDTree(table.x).query(table.x[order[:n]], k=2)[1]
-    kept = list(dict.fromkeys(nearest.ravel().tolist()))[:n]
-    return table.at(np.sort(kept))

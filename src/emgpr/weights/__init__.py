@@ -1,7 +1,7 @@
 """Step 2: how every task hears every latent process, given the processes; and the joint ascent."""
 
-from emgpr.weights.fit import FittedWeights, fit_weights, without_transfer
-from emgpr.weights.refine import Refined, Stage, refine, thinned
+from emgpr.weights.fit import FittedWeights, fit_weights, thinned, without_transfer
+from emgpr.weights.refine import Refined, Stage, refine
 from emgpr.weights.start import Mixture, apart, arrange, with_own_parts
 
 __all__ = [

@@ -11,10 +11,17 @@ from emgpr.covariance import log_likelihood, log_likelihood_in_span, span_of
 from emgpr.execution import chunks, each
 from emgpr.kernels import matrices
 from emgpr.observations import Observations
-from emgpr.optimize import minimize
+from emgpr.optimize import Objective, minimize
 from emgpr.weights.start import Mixture
 
 Array = np.ndarray
+
+ENOUGH = 400  # readings of a part, on which the ascent starts
+FLAT = 3e-6  # of the log-likelihood: what one of two steps must gain to be followed by a third
+SLOPE = 1e-3  # of the log-likelihood: none
+
+
+_Problem = tuple[Observations | None, Observations, Mixture, Array, int, str]
 
 
 @dataclass(frozen=True)
@@ -46,8 +53,17 @@ def fit_weights(
         W = np.broadcast_to(start.W, (len(parts), *start.W.shape))
     n = start.W.shape[1] * max(map(len, parts))
     runs = chunks(len(parts), 32.0 * n * n, n_jobs, room(device))
+    few = thinned(seen, parts)
+    fewer = sum(map(len, few)) < sum(map(len, parts))
     problems = [
-        (seen.batches([parts[i] for i in run]), start, W[list(run)], max_iter, device)
+        (
+            seen.batches([few[i] for i in run]) if fewer else None,
+            seen.batches([parts[i] for i in run]),
+            start,
+            W[list(run)],
+            max_iter,
+            device,
+        )
         for run in runs
     ]
     fitted = each(_fit, problems, n_jobs=n_jobs, label="Step 2: members", verbose=verbose)
@@ -59,16 +75,40 @@ def fit_weights(
     )
 
 
+def thinned(seen: Observations, parts: Sequence[Int[Array, " _"]]) -> list[Int[Array, " _"]]:
+    """Of each part as many sites as hold readings enough to find the way."""
+    few = []
+    for part in parts:
+        share = ENOUGH / max(1, int(seen.seen[:, part].sum()))
+        size = len(part) if share > 0.7 else max(1, int(share * len(part)))
+        few.append(part[seen.at(part).some(size)])
+    return few
+
+
 def without_transfer(start: Mixture, log_likelihood: float) -> FittedWeights:
     """The weights that step 2 starts from, δ, as they are."""
     value = np.array([log_likelihood])
     return FittedWeights(start.W[None], value, np.array([True]), np.array([0]))
 
 
-def _fit(problem: tuple[Observations, Mixture, Array, int, str]) -> FittedWeights:
-    tables, start, W0, max_iter, device = problem
-    tables = tables.on(device)
+def _fit(problem: _Problem) -> FittedWeights:
+    """Most of the way on some of the sites, if there are many, and the end on all."""
+    some, tables, start, W0, max_iter, device = problem
     L = len(W0)
+    x, memory = W0.reshape(L, -1), None
+    if some is not None:
+        way = minimize(_loss(some, start, device), x, max_iter=max_iter, gtol=SLOPE, ftol=FLAT)
+        x, memory = way.x, way.memory.of(range(L), tables.n_readings / some.n_readings)
+    end = minimize(
+        _loss(tables, start, device), x, max_iter=max_iter, gtol=SLOPE, ftol=FLAT, memory=memory
+    )
+    return FittedWeights(end.x.reshape(L, *start.W.shape), -end.value, end.converged, end.n_iter)
+
+
+def _loss(tables: Observations, start: Mixture, device: str) -> Objective:
+    """Negative log-likelihood of each table at rows of weights."""
+    tables = tables.on(device)
+    L = len(tables.x)
     K = matrices(start.kernels, tables.x)
     shape = start.W.shape
     spans = [span_of(tables.table(i), start.noise, K[i], shape[2]) for i in range(L)]
@@ -86,11 +126,12 @@ def _fit(problem: tuple[Observations, Mixture, Array, int, str]) -> FittedWeight
 
     def dense(flat: Float[Array, "b p"], which: Int[Array, " b"]) -> tuple[Array, Array]:
         W, noise = like(flat.reshape(-1, *shape), K), like(start.noise, K)
-        these = slice(None) if len(which) == L else like(which, K)
-        fit = log_likelihood(tables.table(these), W, noise, K[these])
-        return -fetch(fit.value), -start.learned(fetch(fit.of_weights)).reshape(flat.shape)
+        if L == 1:  # no batch axis: what was not read is left out, not decoupled
+            fit = log_likelihood(tables.table(0), W[0], noise, K[0])
+        else:
+            these = slice(None) if len(which) == L else like(which, K)
+            fit = log_likelihood(tables.table(these), W, noise, K[these])
+        of_weights = start.learned(fetch(fit.of_weights))
+        return -np.atleast_1d(fetch(fit.value)), -of_weights.reshape(flat.shape)
 
-    loss = in_span if all(span is not None for span in spans) else dense
-    # A ten-millionth of a log-likelihood is far below what its batch can tell of the weights.
-    end = minimize(loss, W0.reshape(L, -1), max_iter=max_iter, ftol=1e-7)
-    return FittedWeights(end.x.reshape(L, *shape), -end.value, end.converged, end.n_iter)
+    return in_span if all(span is not None for span in spans) else dense

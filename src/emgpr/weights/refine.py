@@ -24,17 +24,16 @@ from emgpr.execution import chunks, counter
 from emgpr.kernels import Pairs, evaluate, matrix
 from emgpr.latents import is_length_scale, noise_prior, search_space, variances
 from emgpr.observations import Observations
-from emgpr.optimize import Minima, minimize
-from emgpr.weights.fit import FittedWeights, fit_weights
+from emgpr.optimize import Memory, Minima, minimize
+from emgpr.weights.fit import FittedWeights, fit_weights, thinned
 from emgpr.weights.noise import NoiseParameters
 from emgpr.weights.start import Mixture
 
 Array = np.ndarray
 
-ENOUGH = 500  # readings of a part, on which the joint ascent starts
 SILENT = 0.05  # correlation between neighbours below which a latent is noise
 SPARED = np.log(5.0)  # above the least length-scale: half the distance of neighbours
-FLAT = 1e-6  # of the log-likelihood: what one of two steps must gain to be followed by a third
+FLAT = 5e-6  # of the log-likelihood: what one of two steps must gain to be followed by a third
 
 
 class Stage(NamedTuple):
@@ -75,15 +74,16 @@ def refine(
     """`sweeps` further rounds over (kernels, noise) and weights, or the joint ascent."""
     ascent = _Ascent(seen, parts, start, correlated, weak_prior, names, device)
     if sweeps == "joint":
-        mixture, W = start, fitted.W
+        mixture, W, memory = start, fitted.W, None
         few = thinned(seen, parts)
         if sum(map(len, few)) < sum(map(len, parts)):  # most of the way on some of the sites
             # There, what varies between neighbours looks like noise: no latent may shrink to that.
             coarse = _Ascent(seen, few, start, correlated, weak_prior, names, device, spared=True)
             end = coarse.climb(mixture, W, True, max_iter, "everything, some sites", [], verbose)
             mixture, W = coarse.mixture(end.x[0], W)
+            memory = end.memory.of([0], ascent.n_readings / coarse.n_readings)
         history: list[Stage] = []
-        end = ascent.climb(mixture, W, True, max_iter, "everything", history, verbose)
+        end = ascent.climb(mixture, W, True, max_iter, "everything", history, verbose, memory)
         mixture, W = ascent.mixture(end.x[0], W)
         quiet = _is_noise(mixture, W, seen) if correlated else np.zeros(len(mixture.kernels), bool)
         if quiet.any():
@@ -118,17 +118,6 @@ def refine(
         short = f"the weights of {lost} of {len(parts)} members did not converge within {max_iter=}"
         trouble = "; ".join(filter(None, [trouble, short]))
     return Refined(mixture, members, history, trouble)
-
-
-def thinned(seen: Observations, parts: Sequence[Int[Array, " _"]]) -> list[Int[Array, " _"]]:
-    """Of each part as many sites, at random, as hold readings enough to find the way."""
-    rng = np.random.default_rng(0)
-    few = []
-    for part in parts:
-        share = ENOUGH / max(1, int(seen.seen[:, part].sum()))
-        size = len(part) if share > 0.7 else max(1, int(share * len(part)))
-        few.append(np.sort(rng.permutation(part)[:size]))
-    return few
 
 
 def _is_noise(
@@ -181,6 +170,7 @@ class _Ascent:
         if len(parts) == 1:  # no batch axis: a complete table with one latent has a fast form
             self.tables = [seen.at(parts[0])]
         self.tables = [table.on(device) for table in self.tables]
+        self.n_readings = sum(table.n_readings for table in self.tables)
         self.pairs = [Pairs(table.x) for table in self.tables]
         self.sizes = [kernel.n_dims for kernel in start.kernels]
         self.noise = NoiseParameters(D, correlated)
@@ -222,8 +212,9 @@ class _Ascent:
         label: str,
         history: list[Stage],
         verbose: int,
+        memory: Memory | None = None,
     ) -> Minima:
-        """Up from here, the weights held or not."""
+        """Up from here, the weights held or not; with the memory of a climb on some of the data."""
         thetas = [kernel.theta for kernel in mixture.kernels]
         x0 = np.concatenate([*thetas, self.noise.of(mixture.noise)])
         # A start beyond its bounds (a borrowed regressor's alpha) is not paid for with likelihood.
@@ -250,8 +241,9 @@ class _Ascent:
 
             bounds = np.column_stack([low, high])
             return minimize(
-                loss, x0[None], bounds=bounds, max_iter=max_iter, ftol=FLAT, watch=watch
-            )
+                loss, x0[None], bounds=bounds, max_iter=max_iter, ftol=FLAT, memory=memory,
+                watch=watch,
+            )  # fmt: skip
 
     def terms(self, row: Float[Array, " p"], W: Float[Array, "L Q D k"]) -> tuple[Array, Array]:
         """Log-likelihood of every part, and the gradient of their sum; W where the row has none."""
