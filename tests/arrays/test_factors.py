@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from emgpr.arrays import JITTERS, JitterWarning, NumericalError, factor
+from emgpr.arrays import JITTERS, JitterWarning, NumericalError, factor, fetch, products, put
 
 BATCHES = [(), (4,), (2, 3)]
 
@@ -69,3 +69,61 @@ def test_beyond_the_largest_jitter_it_raises_and_says_what_to_look_for(rng, hope
     assert np.isnan(L.jitter)
     with pytest.raises(NumericalError, match=f"covariance of test.*{JITTERS[-1]:g}.*duplicated"):
         L.checked("covariance of test")
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+def test_what_may_be_overwritten_gives_the_same(rng, batch):
+    A, b = positive_definite(rng, *batch, 5), rng.normal(size=(*batch, 5, 1))
+    assert_allclose(factor(A.copy(), overwrite=True).solve(b), np.linalg.solve(A, b), atol=1e-12)
+    below = np.tril(factor(A.copy(), overwrite=True).inverse_triangle())
+    assert_allclose(below, np.tril(np.linalg.inv(A)), atol=1e-12)
+    less = factor(A.copy(), overwrite=True).inverse_less_square(b)
+    assert_allclose(less, np.linalg.inv(A) - b @ np.swapaxes(b, -1, -2), atol=1e-12)
+
+
+def test_an_inverse_of_several_blocks_is_mirrored_whole(rng):
+    A = positive_definite(rng, 300)
+    assert_allclose(factor(A).inverse(), np.linalg.inv(A), atol=1e-10)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("turned", [False, True])
+def test_jitter_is_found_from_what_is_left_of_the_matrix(rng, overwrite, turned):
+    A = with_eigenvalue(rng, -3e-9)
+    given = np.asfortranarray(A) if turned else A.copy()
+    L = factor(given, overwrite=overwrite)
+    lower = np.tril(L.lower)
+    assert_allclose(L.jitter, 1e-8)
+    assert_allclose(lower @ lower.T, A + 1e-8 * np.eye(6), atol=1e-14)
+
+
+@pytest.mark.parametrize("leaf", [640, 2])
+@pytest.mark.parametrize("batch", BATCHES)
+def test_a_device_gives_the_same(rng, device, batch, leaf, monkeypatch):
+    monkeypatch.setattr(products, "LEAF", leaf)
+    A, b = positive_definite(rng, *batch, 5), rng.normal(size=(*batch, 5, 2))
+    ours, theirs = factor(A), factor(put(A, device))
+    there = put(b, device)
+    pairs = [
+        (ours.lower, theirs.lower),
+        (ours.jitter, theirs.jitter),
+        (ours.logdet(), theirs.logdet()),
+        (ours.solve(b), theirs.solve(there)),
+        (ours.half_solve(b), theirs.half_solve(there)),
+        (ours.inverse(), theirs.inverse()),
+        (np.tril(factor(A).inverse_triangle()), np.tril(fetch(theirs.inverse_triangle()))),
+        (factor(A).inverse_less_square(b[..., :1]), theirs.inverse_less_square(there[..., :1])),
+    ]
+    for own, other in pairs:
+        assert_allclose(fetch(other), own, atol=1e-12)
+
+
+def test_a_device_has_the_same_jitter_policy(rng, device):
+    A = np.stack([positive_definite(rng, 6), with_eigenvalue(rng, -3e-9), np.full((6, 6), np.nan)])
+    L = factor(put(A, device))
+    assert_allclose(fetch(L.jitter), [0.0, 1e-8, np.nan])
+    assert_allclose(fetch(L.lower)[2], np.eye(6))
+    with pytest.raises(NumericalError, match="covariance of test"):
+        L.checked("covariance of test")
+    with pytest.warns(JitterWarning, match="1e-08 of its mean"):
+        factor(put(A[:2], device)).checked("covariance of test")
