@@ -29,6 +29,15 @@ def granule() -> list[Path]:
     return files
 
 
+@pytest.fixture(params=["torch", "cuda"])
+def device(request) -> str:
+    """Torch on the CPU, and on a GPU if there is one."""
+    torch = pytest.importorskip("torch")
+    if request.param == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no CUDA GPU here")
+    return request.param
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20171)

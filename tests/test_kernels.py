@@ -17,7 +17,8 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-from emgpr.kernels import Pairs, evaluate, matrix, without_noise
+from emgpr.arrays import fetch, put
+from emgpr.kernels import Pairs, evaluate, matrices, matrix, without_noise
 
 
 class Cauchy(StationaryKernelMixin, Kernel):
@@ -211,6 +212,41 @@ def test_a_registered_kernel_is_evaluated_as_registered(X):
 def test_a_users_variation_on_a_known_kernel_is_asked_through_its_own_call(X):
     """singledispatch takes HalfRBF for an RBF; its matrix must still be its own."""
     assert_allclose(matrix(HalfRBF(0.6), X), HalfRBF(0.6)(X))
+
+
+@pytest.mark.parametrize("batch_of", ["nothing", "theta", "sites"])
+@pytest.mark.parametrize(**by_name)
+def test_on_a_device_matrix_and_pullback_are_the_same(kernel, batch_of, device, rng):
+    x = rng.uniform(size=(3, 5, 2) if batch_of == "sites" else (5, 2))
+    theta = kernel.theta + 0.1 * rng.normal(size=(3, kernel.n_dims))
+    theta = theta if batch_of == "theta" else theta[0]
+    K, pullback = evaluate(kernel, theta, Pairs(x))
+    K_there, pullback_there = evaluate(kernel, put(theta, device), Pairs(put(x, device)))
+    G = rng.normal(size=K.shape)
+    assert_allclose(fetch(K_there), K, rtol=1e-12)
+    assert_allclose(fetch(pullback_there(put(G, device))), pullback(G), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(**by_name)
+def test_on_a_device_sites_may_be_of_two_sets(kernel, X, Z, device):
+    there = matrix(kernel, put(X, device), put(Z, device))
+    assert_allclose(fetch(there), matrix(kernel, X, Z), rtol=1e-12)
+
+
+def test_a_kernel_that_is_moved_to_the_device_is_mentioned(X, device, caplog):
+    with caplog.at_level("DEBUG", logger="emgpr"):
+        matrix(Cauchy(), put(X, device))
+    assert "Cauchy" in caplog.text
+    assert "moved to the device" in caplog.text
+
+
+def test_the_matrices_of_several_kernels_are_each_of_them(X, Z, rng):
+    kernels = [RBF(0.6), Cauchy(), RBF([0.3, 2.0])]
+    assert_array_equal(matrices(kernels, X, Z), [matrix(kernel, X, Z) for kernel in kernels])
+    tables = rng.uniform(size=(4, 5, 2))
+    stacked = np.stack([matrix(kernel, tables) for kernel in kernels], axis=1)
+    assert_array_equal(matrices(kernels, tables), stacked)
+    assert matrices([], tables, tables[:, :2]).shape == (4, 0, 5, 2)
 
 
 WHITE, LOUD = WhiteKernel(0.1), WhiteKernel(0.2, (0.01, 1.0))

@@ -244,13 +244,15 @@ def _stationary(
         columns = pairs.by_column
         r2 = _contract(inverse, columns)
     K, slope = shape(r2)
+    if scale.shape[-1] == 1:
+        r2 *= slope
 
     def pullback(G: Float[Array, "*b N M"]) -> Float[Array, "*b p"]:
         # ∂k/∂log ℓ_p = −2 dk/dr² · (x_p − z_p)²/ℓ_p²
-        GS = G * slope
         if scale.shape[-1] == 1:
-            gradient = _inner(GS, r2)[..., None]
+            gradient = _inner(G, r2)[..., None]
         else:
+            GS = G * slope
             flat = columns.reshape(*columns.shape[:-2], -1)
             gradient = (flat @ GS.reshape(*GS.shape[:-2], -1, 1))[..., 0] * inverse
         return _free(kernel, length_scale=gradient)

@@ -89,7 +89,7 @@ class Observations:
         here = (sites >= 0)[..., None, :]
         return Observations(self.x[sites], xp.where(here, y, 0.0), seen & here)
 
-    def table(self, which: Int[np.ndarray, " b"] | int | slice) -> "Observations":
+    def table(self, which: Int[Array, " b"] | int | slice) -> "Observations":
         """One of a batch of tables, or some of them."""
         return Observations(self.x[which], self.y[which], self.seen[which])
 

@@ -9,7 +9,7 @@ from simulated import start_of, world
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, ExpSineSquared, Matern
 
 from emgpr.ensemble import split_sites
-from emgpr.latents import fit_latents
+from emgpr.latents.objective import loss_of
 from emgpr.weights import FittedWeights, fit_weights, refine
 
 
@@ -47,7 +47,7 @@ def check(objective, x0, rng):
         assert_is_the_gradient(objective(at, which)[1][row], value, at[row])
 
 
-@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("weak_prior", [False, True])
 @pytest.mark.parametrize(
     "kernel",
     [
@@ -58,10 +58,13 @@ def check(objective, x0, rng):
     ],
     ids=str,
 )
-def test_of_step_1(rng, objective_of, kernel, missing):
-    made = world(rng, D=1, Q=1, k=1, missing=missing)
-    given = made.seen, [kernel]
-    check(*objective_of(fit_latents, *given, n_restarts=2, max_iter=9, rng=rng), rng)
+def test_of_step_1(rng, kernel, weak_prior):
+    """Of two tasks, in one batch."""
+    table = world(rng, D=2, Q=1, k=1).seen
+    whose = np.array([0, 1, 1])
+    loss = loss_of(table, kernel, whose, weak_prior=weak_prior)
+    x0 = np.tile(np.append(kernel.theta - 0.5, np.log(0.2)), (3, 1))
+    check(loss, x0, rng)
 
 
 @pytest.mark.parametrize("correlated", [False, True])

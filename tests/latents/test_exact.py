@@ -207,3 +207,14 @@ def test_workers_change_nothing(rng):
     Y = np.hstack([first, np.roll(first, 7)])
     for one, two in zip(fit(X, Y, RBF(), n_jobs=1), fit(X, Y, RBF(), n_jobs=2), strict=True):
         assert one == two
+
+
+def test_on_a_device_tasks_in_lockstep_get_the_answer_they_have_alone(rng, device):
+    X, first = drawn(rng, RBF(0.25), 0.1, N=30)
+    Y = np.hstack([first, np.roll(first, 7), first**2 - 1, np.roll(first, 3)])
+    Y[:4, 3] = np.nan  # measured elsewhere than the others
+    kernels = [RBF(), RBF(), Matern(nu=1.5), RBF()]
+    for here, there in zip(fit(X, Y, kernels), fit(X, Y, kernels, device=device), strict=True):
+        assert_allclose(there.log_likelihood, here.log_likelihood, atol=1e-5)
+        assert_allclose(there.kernel.theta, here.kernel.theta, atol=1e-2)
+        assert there.trouble == here.trouble

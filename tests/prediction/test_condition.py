@@ -72,7 +72,7 @@ def test_chunks_of_new_sites_change_nothing(rng, monkeypatch, correlated):
     given = made.seen, x_new, made.kernels, made.W[None], made.noise
     whole = condition(*given), condition_on_neighbours(*given, 5)
     for name in ("condition", "neighbours"):
-        monkeypatch.setattr(sys.modules[f"emgpr.prediction.{name}"], "CHUNK_BYTES", 1.0)
+        monkeypatch.setattr(sys.modules[f"emgpr.prediction.{name}"], "room", lambda device: 1.0)
     pieces = condition(*given), condition_on_neighbours(*given, 5)
     for a, b in zip(whole, pieces, strict=True):
         assert_allclose(a.mean, b.mean, rtol=1e-12)

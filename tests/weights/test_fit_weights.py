@@ -140,3 +140,15 @@ def test_in_the_span_of_the_latents_the_same_weights_are_found(made, start, monk
     assert fast.log_likelihood[0] != exact  # it was the span that was asked
     assert_allclose(fast.log_likelihood[0], exact, atol=1e-2)
     assert_allclose(fast.log_likelihood, dense.log_likelihood, atol=0.1)
+
+
+@pytest.mark.parametrize("in_span", [False, True])
+def test_on_a_device_the_same_weights_are_found(made, parts, start, device, in_span, monkeypatch):
+    monkeypatch.setattr(fit, "LARGE", 0 if in_span else 2000)
+    smooth = replace(start, kernels=tuple(RBF(1.0 + q) for q in range(len(start.kernels))))
+    full = Observations(made.seen.x, made.seen.y, np.ones_like(made.seen.seen))
+    given = (full, [np.arange(full.n_sites)], smooth) if in_span else (made.seen, parts, start)
+    here, there = (fit_weights(*given, max_iter=300, device=name) for name in ("cpu", device))
+    assert isinstance(there.W, np.ndarray)
+    assert_allclose(there.log_likelihood, here.log_likelihood, atol=1e-3)
+    assert_allclose(there.W, here.W, atol=0.05)

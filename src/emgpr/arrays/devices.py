@@ -20,13 +20,14 @@ DEVICE_ROOM = 4e9
 logger = logging.getLogger(__name__)
 
 
-def settle(device: str) -> str:
+def settle(device: Any) -> str:
     """The device that is meant: "cpu", "torch" or a GPU that is there.
 
     >>> settle("cpu")
     'cpu'
     """
-    if device not in ("cpu", "cuda", "torch", "auto") and not str(device).startswith("cuda:"):
+    known = ("cpu", "cuda", "torch", "auto")
+    if device not in known and not str(device).startswith("cuda:"):
         raise ValueError(
             f'device={device!r}; expected "cpu" (NumPy), "cuda" or "cuda:1" (a GPU), "torch" '
             '(torch on the CPU) or "auto". Others do not work in numbers of 64 bits.'
@@ -75,16 +76,19 @@ def put(a: Shaped[np.ndarray, "*s"], device: str) -> Shaped[Array, "*s"]:
     """A NumPy array, brought to a device that was settled; a copy, unless that is the CPU."""
     if device == "cpu":
         return a
-    torch = _torch(device)
-    return torch.tensor(np.asarray(a, order="C"), device="cpu" if device == "torch" else device)
+    return _moved(a, _torch(device), "cpu" if device == "torch" else device)
 
 
 def like(a: Shaped[np.ndarray, "*s"], there: Array) -> Shaped[Array, "*s"]:
     """A NumPy array, brought to where another array is."""
     if isinstance(there, np.ndarray):
         return a
-    device = array_api_compat.device(there)
-    return array_namespace(there).asarray(np.asarray(a, order="C"), device=device, copy=True)
+    return _moved(a, array_namespace(there), there.device)
+
+
+def _moved(a: np.ndarray, torch: Any, device: Any) -> Any:
+    # Of a copy: torch would share memory that is not its own, and take none that runs backwards.
+    return torch.from_numpy(np.array(a, order="C")).to(device)
 
 
 def fetch(a: Shaped[Array, "*s"]) -> Shaped[np.ndarray, "*s"]:

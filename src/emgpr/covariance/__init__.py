@@ -9,10 +9,11 @@ chooses between them. `span` serves step 2, where the kernels are held.
 
 from emgpr.covariance.dense import between_tasks, prior
 from emgpr.covariance.likelihood import Likelihood, log_likelihood
-from emgpr.covariance.span import log_likelihood_in_span, span_of
+from emgpr.covariance.span import Span, log_likelihood_in_span, span_of
 
 __all__ = [
     "Likelihood",
+    "Span",
     "between_tasks",
     "log_likelihood",
     "log_likelihood_in_span",

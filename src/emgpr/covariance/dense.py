@@ -14,7 +14,7 @@ from emgpr.arrays import Array, diagonal, empty, factor, namespace
 from emgpr.observations import Observations
 
 LOG_2PI = float(np.log(2 * np.pi))
-PANEL = 1e6  # numbers in a panel, if it is of several tasks
+PANEL = 1.5e5  # numbers in a panel, if it is of several tasks
 GAPS = 0.85  # share of readings made, below which one table is worked on without the others
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from emgpr.arrays import fetch, like, room
-from emgpr.covariance import log_likelihood, log_likelihood_in_span, span_of
+from emgpr.covariance import Span, log_likelihood, log_likelihood_in_span, span_of
 from emgpr.execution import chunks, each
 from emgpr.kernels import matrices
 from emgpr.observations import Observations
@@ -22,6 +22,9 @@ SLOPE = 1e-3  # of the log-likelihood: none
 
 
 _Problem = tuple[Observations | None, Observations, Mixture, Array, int, str]
+
+
+LARGE = 2000  # readings; of fewer, a device is quicker with the dense form of all members at once
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,9 @@ def _loss(tables: Observations, start: Mixture, device: str) -> Objective:
     L = len(tables.x)
     K = matrices(start.kernels, tables.x)
     shape = start.W.shape
-    spans = [span_of(tables.table(i), start.noise, K[i], shape[2]) for i in range(L)]
+    spans: list[Span | None] = [None]
+    if device == "cpu" or tables.n_tasks * tables.n_sites > LARGE:
+        spans = [span_of(tables.table(i), start.noise, K[i], shape[2]) for i in range(L)]
 
     def in_span(flat: Float[Array, "b p"], which: Int[Array, " b"]) -> tuple[Array, Array]:
         W = flat.reshape(-1, *shape)

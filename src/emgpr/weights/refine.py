@@ -247,27 +247,28 @@ class _Ascent:
 
     def terms(self, row: Float[Array, " p"], W: Float[Array, "L Q D k"]) -> tuple[Array, Array]:
         """Log-likelihood of every part, and the gradient of their sum; W where the row has none."""
-        thetas, noise_row, W = self._split(row, W)
+        _, noise_row, W = self._split(row, W)
         noise = self.noise.matrix(noise_row)
         values, of_W = [], []
         of_noise = np.zeros_like(noise)
-        of_theta = [np.zeros(size) for size in self.sizes]
+        of_theta, ends = np.zeros(sum(self.sizes)), np.cumsum(self.sizes).tolist()
         for run, table, pair in zip(self.runs, self.tables, self.pairs, strict=True):
+            xp, at = namespace(table.x), like(row, table.x)
             built = [
-                evaluate(kernel, like(theta, table.x), pair)
-                for kernel, theta in zip(self.start.kernels, thetas, strict=True)
+                evaluate(kernel, at[end - size : end], pair)
+                for kernel, size, end in zip(self.start.kernels, self.sizes, ends, strict=True)
             ]
-            K = namespace(table.x).stack([K for K, _ in built], axis=-3)
+            K = xp.stack([K for K, _ in built], axis=-3)
             weights = W[list(run)] if table.x.ndim == 3 else W[0]
             fit = log_likelihood(table, like(weights, K), like(noise, K), K, of_kernels=True)
             assert fit.of_kernels is not None
             values.append(np.atleast_1d(fetch(fit.value)))
             of_W.append(self.start.learned(fetch(fit.of_weights)).reshape(-1))
             of_noise += fetch(fit.of_noise).reshape(-1, *noise.shape).sum(0)
-            for q, (_, pullback) in enumerate(built):
-                gradient = fetch(pullback(fit.of_kernels[..., q, :, :]))
-                of_theta[q] += gradient.sum(axis=tuple(range(gradient.ndim - 1)))
-        slopes = [*of_theta, self.noise.pullback(noise_row, of_noise), *of_W]
+            pulled = [pull(fit.of_kernels[..., q, :, :]) for q, (_, pull) in enumerate(built)]
+            gradient = fetch(xp.concat(pulled, axis=-1))
+            of_theta += gradient.sum(axis=tuple(range(gradient.ndim - 1)))
+        slopes = [of_theta, self.noise.pullback(noise_row, of_noise), *of_W]
         return np.concatenate(values), np.concatenate(slopes)
 
     def mixture(self, row: Float[Array, " p"], W: Array) -> tuple[Mixture, Array]:
