@@ -63,7 +63,7 @@ def test_of_step_1(rng, kernel, weak_prior):
     table = world(rng, D=2, Q=1, k=1).seen
     whose = np.array([0, 1, 1])
     loss = loss_of(table, kernel, whose, weak_prior=weak_prior)
-    x0 = np.tile(np.append(kernel.theta - 0.5, np.log(0.2)), (3, 1))
+    x0 = np.tile(np.append(kernel.theta, 0.0), (3, 1))
     check(loss, x0, rng)
 
 
