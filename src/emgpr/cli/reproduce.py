@@ -182,6 +182,34 @@ def rules(
     _hand_over(text, {"rows": rows}, [rows_file], out, as_json)
 
 
+@reproduce.command()
+def truth(
+    out: Annotated[Path, typer.Option(help="Folder for rows and table.")] = Path("results/truth"),
+    draws: Annotated[int, typer.Option(min=2, help="Tables drawn from the model.")] = 50,
+    sites: Annotated[int, typer.Option(min=20, help="Sites of each.")] = 400,
+    as_json: AsJson = False,
+    n_jobs: Jobs = -1,
+) -> None:
+    """Tables drawn from the model: is the truth found, and do intervals hold what they say?
+
+    Half an hour. Every fit is a line of rows.jsonl; stopped, the same command goes on from there.
+
+    \b
+    Examples:
+      emgpr reproduce truth
+      emgpr reproduce truth --draws 10 --sites 200
+    """
+    rows_file = folder(out) / "rows.jsonl"
+    from emgpr.experiments import truth as experiment
+
+    with _stoppable(rows_file):
+        rows = experiment.reproduce(
+            rows_file, draws=draws, sites=sites, n_jobs=n_jobs, verbose=progress()
+        )
+    text = "\n\n".join(["# Known truth", experiment.CAPTION, experiment.text(rows)])
+    _hand_over(text, {"rows": rows}, [rows_file], out, as_json)
+
+
 @contextmanager
 def _stoppable(rows_file: Path) -> Iterator[None]:
     """While rows are worked out: tell what is there before, and how to go on after ctrl-C."""
