@@ -170,6 +170,13 @@ def clone_kernel(kernel):
     return kernel.clone_with_theta(kernel.theta)
 
 
+def symmetric_part(A):
+    """Of matrices: all that a contraction with symmetric ones sees. Whatever is none stays."""
+    A = np.asarray(A)
+    square = A.ndim >= 2 and A.shape[-1] == A.shape[-2]
+    return (A + np.swapaxes(A, -1, -2)) / 2 if square else A
+
+
 def smooth_table(rng, *, N=60, noise=0.1):
     """Three outputs that share smooth functions, in three units."""
     X = rng.uniform(size=(N, 2))

@@ -93,6 +93,7 @@ def minimize(
     max_step: float = 1.0,
     gtol: float = 1e-5,
     ftol: float = 2e-9,
+    unit: float = 1.0,
     memory: Memory | None = None,
     watch: Callable[[Float[Array, " B"]], None] | None = None,
 ) -> Minima:
@@ -100,9 +101,11 @@ def minimize(
 
     `objective(x, which)` returns values and gradients of the problems `which` at
     the rows of x. A problem has converged when its projected gradient is below
-    `gtol`, or small beside its value while two steps running gained less than `ftol` of that.
-    With the `memory` of a search on some of the data, a search on all of it starts knowing how its
-    function curves. `watch` is told the values after every round of steps that moved a problem.
+    `gtol`, or small beside its value while two steps running gained less than `ftol` of that;
+    values below `unit` count as that (of a log-likelihood, whose zero means nothing, the number of
+    readings). With the `memory` of a search on some of the data, a search on all of it starts
+    knowing how its function curves. `watch` is told the values after every round of steps that
+    moved a problem.
 
     >>> target = np.array([[1.0], [5.0]])
     >>> bowl = lambda x, which: (((x - target[which]) ** 2).sum(1), 2 * (x - target[which]))
@@ -142,13 +145,13 @@ def minimize(
         took, back = active[accept], active[~accept]
 
         gain = state.f[took] - f[accept]
-        relative = gain / np.maximum(1.0, np.abs(state.f[took]))
+        relative = gain / np.maximum(unit, np.abs(state.f[took]))
         state.small[took] = np.where(relative <= ftol, state.small[took] + 1, 0)
         _remember(state, took, moved[accept], g[accept] - state.g[took])
         state.x[took], state.f[took], state.g[took] = trial[accept], f[accept], g[accept]
         state.n_iter[took] += 1
         slope = _slope(state.x[took], state.g[took], low, high)
-        flat = FLAT * gtol * np.maximum(1.0, np.abs(state.f[took]))
+        flat = FLAT * gtol * np.maximum(unit, np.abs(state.f[took]))
         converged[took] = (slope <= gtol) | ((state.small[took] >= 2) & (slope <= flat))
         _aim(state, took, low, high, max_step)
         if watch is not None and len(took):
@@ -168,7 +171,7 @@ def minimize(
         # No descent left even along the gradient: rounding ends the search, if it is flat there.
         converged[lost] = _slope(
             state.x[lost], state.g[lost], low, high
-        ) <= FLAT * gtol * np.maximum(1.0, np.abs(state.f[lost]))
+        ) <= FLAT * gtol * np.maximum(unit, np.abs(state.f[lost]))
         ended = converged[active] | (state.n_iter[active] >= max_iter) | np.isin(active, lost)
         active = active[~ended]
 
@@ -220,14 +223,15 @@ def _aim(state: _State, which: Array, low: Array, high: Array, max_step: float) 
 
     q = gradient.copy()
     alpha = np.zeros_like(product)
-    for m in reversed(range(MEMORY)):
+    kept = range(MEMORY - int(state.n_pairs[which].max()), MEMORY)
+    for m in reversed(kept):
         alpha[:, m] = inverse[:, m] * np.einsum("bp,bp->b", steps[:, m], q)
         q -= alpha[:, m, None] * changes[:, m]
     latest = changes[:, -1]
     size = np.einsum("bp,bp->b", latest, latest)
     known = used[:, -1] & (size > 0)
     q *= np.where(known, product[:, -1] / np.where(known, size, 1.0), 1.0)[:, None]
-    for m in range(MEMORY):
+    for m in kept:
         beta = inverse[:, m] * np.einsum("bp,bp->b", changes[:, m], q)
         q += (alpha[:, m] - beta)[:, None] * steps[:, m]
 

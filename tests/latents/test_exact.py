@@ -187,7 +187,7 @@ def test_every_task_gets_its_own_kernel_and_the_answer_it_has_alone(rng):
     assert [type(latent.kernel) for latent in together] == [RBF, Matern, RBF]
     for d, kernel in enumerate(kernels):
         (alone,) = fit(X, Y[:, [d]], kernel)
-        assert_allclose(together[d].log_likelihood, alone.log_likelihood, atol=1e-5)
+        assert_allclose(together[d].log_likelihood, alone.log_likelihood, atol=1e-3)
 
 
 def test_a_kernel_that_scikit_learn_alone_knows_is_learned_too(rng):

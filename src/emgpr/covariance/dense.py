@@ -82,7 +82,8 @@ def likelihood_and_contractions(
     """Log-likelihood and its derivatives with respect to B_q, Σ, and K_q if asked for.
 
     All from G = γγᵀ − cov⁻¹ (the paper's gradient), contracted against what is
-    fixed: one matrix product of (D², N²) by (N², Q), never ∂cov/∂θ itself.
+    fixed: one matrix product of (D², N²) by (N², Q), never ∂cov/∂θ itself. Of the derivative
+    with respect to K_q only the symmetric part means anything: K_q moves as a symmetric matrix.
     """
     xp = namespace(K)
     B = coregionalization(W)
@@ -119,7 +120,7 @@ def likelihood_and_contractions(
             slope = -_side_by_side(B[..., tasks, :]) @ panel
             of_K = slope if of_K is None else of_K + slope
     if of_K is not None:
-        of_K = _symmetric(of_K.reshape(*batch, Q, N, N))
+        of_K = of_K.reshape(*batch, Q, N, N)
     return value, _symmetric(xp.moveaxis(of_B, -1, -3)), _symmetric(of_noise), of_K
 
 

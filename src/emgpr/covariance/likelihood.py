@@ -11,7 +11,10 @@ from emgpr.observations import Observations
 
 @dataclass(frozen=True)
 class Likelihood:
-    """log p(y) of each table of a batch, and its derivatives."""
+    """log p(y) of each table of a batch, and its derivatives.
+
+    K_q is symmetric, and so `of_kernels` is to be contracted with symmetric matrices only.
+    """
 
     value: Float[Array, "*b"]
     of_weights: Float[Array, "*b Q D k"]

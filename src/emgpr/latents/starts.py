@@ -29,7 +29,7 @@ SAME = 0.3  # peaks nearer than this in every logarithm are one,
 BEHIND = 10.0  # and one that lags by this much in log-likelihood is none
 NOISES = np.log(np.geomspace(1e-4, 2.0, 16))  # at which starts are compared
 RUNS = 2  # peaks of a task that are followed to the end
-SLOPE = 2e-3  # of the log-likelihood: none
+SLOPE = 1e-2  # of the log-likelihood: less than a thousandth of it is left to gain
 
 
 @dataclass(frozen=True)

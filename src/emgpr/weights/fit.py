@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -17,7 +18,7 @@ from emgpr.weights.start import Mixture
 Array = np.ndarray
 
 ENOUGH = 400  # readings of a part, on which the ascent starts
-FLAT = 3e-6  # of the log-likelihood: what one of two steps must gain to be followed by a third
+FLAT = 1e-4  # for each reading: what one of two steps must gain to be followed by a third
 SLOPE = 1e-3  # of the log-likelihood: none
 
 
@@ -99,12 +100,13 @@ def _fit(problem: _Problem) -> FittedWeights:
     some, tables, start, W0, max_iter, device = problem
     L = len(W0)
     x, memory = W0.reshape(L, -1), None
+    n = tables.n_readings / L
+    settings: Any = {"max_iter": max_iter, "gtol": SLOPE, "ftol": FLAT}
     if some is not None:
-        way = minimize(_loss(some, start, device), x, max_iter=max_iter, gtol=SLOPE, ftol=FLAT)
-        x, memory = way.x, way.memory.of(range(L), tables.n_readings / some.n_readings)
-    end = minimize(
-        _loss(tables, start, device), x, max_iter=max_iter, gtol=SLOPE, ftol=FLAT, memory=memory
-    )
+        n_some = some.n_readings / L
+        way = minimize(_loss(some, start, device), x, unit=n_some, **settings)
+        x, memory = way.x, way.memory.of(range(L), n / n_some)
+    end = minimize(_loss(tables, start, device), x, memory=memory, unit=n, **settings)
     return FittedWeights(end.x.reshape(L, *start.W.shape), -end.value, end.converged, end.n_iter)
 
 

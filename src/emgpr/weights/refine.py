@@ -33,7 +33,7 @@ Array = np.ndarray
 
 SILENT = 0.05  # correlation between neighbours below which a latent is noise
 SPARED = np.log(5.0)  # above the least length-scale: half the distance of neighbours
-FLAT = 5e-6  # of the log-likelihood: what one of two steps must gain to be followed by a third
+FLAT = 5e-6  # for each reading: what one of two steps must gain to be followed by a third
 
 
 class Stage(NamedTuple):
@@ -241,8 +241,8 @@ class _Ascent:
 
             bounds = np.column_stack([low, high])
             return minimize(
-                loss, x0[None], bounds=bounds, max_iter=max_iter, ftol=FLAT, memory=memory,
-                watch=watch,
+                loss, x0[None], bounds=bounds, max_iter=max_iter, ftol=FLAT, unit=self.n_readings,
+                memory=memory, watch=watch,
             )  # fmt: skip
 
     def terms(self, row: Float[Array, " p"], W: Float[Array, "L Q D k"]) -> tuple[Array, Array]:
