@@ -165,7 +165,8 @@ def test_some_of_the_sites_may_show_the_way_and_all_of_them_have_the_last_word(n
     way = {"sweeps": "joint", "correlated": True, "max_iter": 20}
     plain = refine(seen, parts, start, fitted, **way)
     monkeypatch.setattr(sys.modules[thinned.__module__], "ENOUGH", 12)
-    few = thinned(seen, parts)
+    monkeypatch.setattr(sys.modules[thinned.__module__], "EACH", 0)
+    few = thinned(seen, parts, 50)
     for some, part in zip(few, parts, strict=True):
         assert np.isin(some, part).all()
         assert 1 <= len(np.unique(some)) == len(some) < len(part)

@@ -246,7 +246,8 @@ class MultiOutputGP(Predictor):
             # Readings free of noise have none that could be correlated.
             self._settled = replace(self._settled, correlated=False)
         # The joint ascent moves on from here in any case: some of the sites show the way.
-        sites = thinned(seen, parts) if self._settled.refine == "joint" else parts
+        joint = self._settled.refine == "joint"
+        sites = thinned(seen, parts, start.W.size) if joint else parts
         members = fit_weights(
             seen,
             sites,

@@ -17,8 +17,9 @@ from emgpr.weights.start import Mixture
 
 Array = np.ndarray
 
-ENOUGH = 400  # readings of a part, on which the ascent starts
-FLAT = 1e-4  # for each reading: what one of two steps must gain to be followed by a third
+ENOUGH = 400  # readings of a part, on which the ascent starts,
+EACH = 20  # and at least so many for each parameter: fewer lead astray
+FLAT = 3e-5  # for each reading: what one of two steps must gain to be followed by a third
 SLOPE = 1e-3  # of the log-likelihood: none
 
 
@@ -57,7 +58,7 @@ def fit_weights(
         W = np.broadcast_to(start.W, (len(parts), *start.W.shape))
     n = start.W.shape[1] * max(map(len, parts))
     runs = chunks(len(parts), 32.0 * n * n, n_jobs, room(device))
-    few = thinned(seen, parts)
+    few = thinned(seen, parts, start.W.size)
     fewer = sum(map(len, few)) < sum(map(len, parts))
     problems = [
         (
@@ -79,11 +80,14 @@ def fit_weights(
     )
 
 
-def thinned(seen: Observations, parts: Sequence[Int[Array, " _"]]) -> list[Int[Array, " _"]]:
+def thinned(
+    seen: Observations, parts: Sequence[Int[Array, " _"]], n_parameters: int
+) -> list[Int[Array, " _"]]:
     """Of each part as many sites as hold readings enough to find the way."""
+    enough = max(ENOUGH, EACH * n_parameters)
     few = []
     for part in parts:
-        share = ENOUGH / max(1, int(seen.seen[:, part].sum()))
+        share = enough / max(1, int(seen.seen[:, part].sum()))
         size = len(part) if share > 0.7 else max(1, int(share * len(part)))
         few.append(part[seen.at(part).some(size)])
     return few

@@ -75,7 +75,7 @@ def refine(
     ascent = _Ascent(seen, parts, start, correlated, weak_prior, names, device)
     if sweeps == "joint":
         mixture, W, memory = start, fitted.W, None
-        few = thinned(seen, parts)
+        few = thinned(seen, parts, ascent.noise.size + sum(ascent.sizes) + start.W.size)
         if sum(map(len, few)) < sum(map(len, parts)):  # most of the way on some of the sites
             # There, what varies between neighbours looks like noise: no latent may shrink to that.
             coarse = _Ascent(seen, few, start, correlated, weak_prior, names, device, spared=True)
@@ -241,8 +241,8 @@ class _Ascent:
 
             bounds = np.column_stack([low, high])
             return minimize(
-                loss, x0[None], bounds=bounds, max_iter=max_iter, ftol=FLAT, unit=self.n_readings,
-                memory=memory, watch=watch,
+                loss, x0[None], bounds=bounds, max_iter=max_iter, ftol=FLAT,
+                unit=float(self.n_readings), memory=memory, watch=watch,
             )  # fmt: skip
 
     def terms(self, row: Float[Array, " p"], W: Float[Array, "L Q D k"]) -> tuple[Array, Array]:
