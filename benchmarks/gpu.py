@@ -5,8 +5,11 @@
 The data are simulated, or an .npz with X, Y, X_new and truth, such as
 `python -m benchmarks.gpu --export atms FILE.npz` writes where the granule is. Both learn a linear
 model of coregionalisation with ten latent processes by maximum likelihood, 150 iterations, in
-float64: ours by L-BFGS from the two steps, GPyTorch by Adam. Needs torch, NumPy, SciPy,
-scikit-learn, GPyTorch, and what emgpr itself needs; what is missing is said in its place.
+float64: ours by L-BFGS from the two steps, GPyTorch by Adam. It runs on torch, NumPy, SciPy,
+scikit-learn and GPyTorch, with pandas and jaxtyping for emgpr; where those are missing, wheels do:
+
+    pip download --no-deps --dest .bench/wheels pandas jaxtyping wadler-lindig python-dateutil six
+    pip install --no-deps .bench/wheels/*.whl        # there
 """
 
 import argparse
