@@ -1,7 +1,5 @@
 """Tables are functions of stored rows."""
 
-import json
-
 import pytest
 
 from benchmarks.plot import draw
@@ -60,8 +58,7 @@ def test_without_the_yardstick_there_are_no_ratios():
 
 def test_a_method_without_results_is_in_the_table_with_the_reason():
     table = text(entries(ROWS))
-    line = {name: next(r for r in table.splitlines() if f"| {name}" in r) for name in ("slow",)}
-    assert "over the limit" in line["slow"]
+    assert "over the limit" in next(line for line in table.splitlines() if "| slow" in line)
     assert "broken: failed: ValueError: no luck" in table
     assert "absent: does not install: no such package" in table
 
@@ -95,7 +92,6 @@ def test_the_page_names_machine_and_inner_measurements():
     made = page([run(ROWS, inner={"imports": {"ratio": 1.25, "heavy_modules": "none"}})])
     assert "a CPU" in made
     assert "imports: ratio" in made
-    json.dumps(made)
 
 
 def test_the_figure_is_drawn_with_methods_missing(tmp_path):

@@ -9,10 +9,10 @@ import pytest
 
 from benchmarks.data import Problem
 from benchmarks.environments import Method, NotInstalled, declared, methods, python_for
-from benchmarks.run import OVER, YARDSTICK, contest
+from benchmarks.run import OVER, YARDSTICK, contest, last_core
 from benchmarks.scores import losses, summary
 
-LIMITS = Namespace(limit=1.0, repeats=2, core=0)
+LIMITS = Namespace(limit=1.0, repeats=2, core=last_core())
 
 
 def method(folder: Path, name: str, body: str) -> Method:
@@ -33,11 +33,6 @@ def problem(rng):
     truth = rng.normal(size=(5, 2))
     truth[0, 1] = np.nan
     return Problem(rng.uniform(size=(8, 2)), rng.normal(size=(8, 2)), np.zeros((5, 2)), truth)
-
-
-@pytest.fixture
-def pythons():
-    return {}
 
 
 def results(problem, chosen, barred=None):
