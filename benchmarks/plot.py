@@ -57,6 +57,11 @@ def draw(problems: dict[str, list[Entry]], folder: Path) -> Path:
 
 
 def _style(method: str, i: int) -> dict[str, Any]:
-    """Ours are discs, the yardstick a square, peers triangles."""
+    """A colour of its own; ours are discs, the yardstick a square, peers triangles."""
+    from matplotlib import colormaps
+
     ours = method.startswith("emgpr")
-    return {"color": f"C{i % 10}", "marker": "o" if ours else "s" if method == YARDSTICK else "^"}
+    return {
+        "color": colormaps["tab20"](2 * i % 20 + i // 10),  # ten strong ones, then ten pale
+        "marker": "o" if ours else "s" if method == YARDSTICK else "^",
+    }

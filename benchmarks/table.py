@@ -114,13 +114,11 @@ def growth_text(sizes: dict[str, list[Entry]]) -> str:
 
 
 def inner_text(inner: dict[str, dict[str, Any]]) -> str:
-    """The inner measurements, a line a number."""
-    body = [
-        [f"{name}: {key.replace('_', ' ')}", v if isinstance(v, str) else f"{v:.3g}"]
-        for name, numbers in inner.items()
-        for key, v in numbers.items()
-    ]
-    return aligned(["What", "measured"], body)
+    """The inner measurements, a line a number; words under the table."""
+    said = [(f"{name}: {_words(key)}", v) for name, own in inner.items() for key, v in own.items()]
+    body = [[what, f"{value:.3g}"] for what, value in said if not isinstance(value, str)]
+    notes = [f"- {what}: {value}" for what, value in said if isinstance(value, str)]
+    return aligned(["What", "measured"], body) + "\n\n" + "\n".join(notes)
 
 
 def between_markers(document: str, made: str) -> str:
@@ -159,7 +157,7 @@ def _cells(entry: Entry) -> list[str]:
     ok = entry["status"] == "ok"
     return [
         entry["method"],
-        figure(entry["ratio_fit_s"], ".2f") if ok else entry["status"].split(":")[0],
+        figure(entry["ratio_fit_s"], ".2f") if ok else _short(entry["status"]),
         figure(entry["fit_s"], ".3g"),
         figure(entry["ratio_predict_s"], ".1f"),
         figure(entry["fit_mib"], ".0f"),
@@ -179,10 +177,23 @@ def _growth_cell(entry: Entry | None) -> str:
     if entry is None:
         return NOTHING
     if entry["status"] != "ok":
-        return "over" if entry["status"].startswith("over") else entry["status"].split(":")[0]
-    return (
-        f"{entry['fit_s']:.3g} s" if entry["method"] == YARDSTICK else f"{entry['ratio_fit_s']:.2f}"
-    )
+        return _short(entry["status"])
+    if entry["method"] == YARDSTICK:
+        return f"{entry['fit_s']:.3g} s"
+    return figure(entry["ratio_fit_s"], ".2f")
+
+
+def _short(status: str) -> str:
+    """What happened, without where and why.
+
+    >>> _short("over the limit at 600 readings"), _short("failed: ValueError: no luck")
+    ('over the limit', 'failed')
+    """
+    return status.split(":")[0].split(" at ")[0]
+
+
+def _words(key: str) -> str:
+    return key.replace("_", " ").replace("gaussian process", "gaussian_process")
 
 
 def _measured_on(run: Run) -> str:
