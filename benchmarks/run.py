@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.data import PROBLEMS, Absent, Problem
 from benchmarks.environments import BENCH, Method, NotInstalled, methods, python_for
-from benchmarks.scores import losses, summary
+from benchmarks.scores import losses, summary, usable
 
 Row = dict[str, Any]
 
@@ -113,13 +113,17 @@ def contest(
                     answer: Row = {"status": barred[name]}
                 else:
                     answer = fit(method, pythons[name], Path(folder), repeat, args)
-                if repeat == 0:
-                    due[name] = repeats_of(answer.get("fit_s"), args.repeats)
                 if answer["status"] == "ok":
                     with np.load(Path(folder) / "answer.npz") as predicted:
-                        own = losses(problem, predicted["mean"], predicted["std"])
-                    yardstick = own if name == YARDSTICK else yardstick
-                    answer |= summary(own, yardstick)
+                        mean, std = predicted["mean"], predicted["std"]
+                    if usable(problem, mean, std):
+                        own = losses(problem, mean, std)
+                        yardstick = own if name == YARDSTICK else yardstick
+                        answer |= summary(own, yardstick)
+                    else:
+                        answer = {"status": "failed: some predictions are not numbers"}
+                if repeat == 0:
+                    due[name] = repeats_of(answer.get("fit_s"), args.repeats)
                 yield {"method": name, "repeat": repeat, **answer}
 
 
@@ -153,8 +157,10 @@ def fit(method: Method, python: Path, folder: Path, seed: int, args: argparse.Na
         done = subprocess.run(command, capture_output=True, text=True, timeout=patience, env=env)
     except subprocess.TimeoutExpired:
         return {"status": OVER}
-    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+    if done.returncode == -signal.SIGXCPU:
         return {"status": OVER}
+    if done.returncode < 0:  # 9 is mostly for want of memory
+        return {"status": f"failed: ended by signal {-done.returncode}"}
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         return {"status": f"failed: {without_paths(last)}"}

@@ -13,11 +13,17 @@ Losses = dict[str, Array]
 NORMAL_95 = 1.959964
 
 
+def usable(problem: Problem, mean: Array, std: Array) -> bool:
+    """Whether every reading asked for has a finite mean and a positive standard deviation."""
+    asked = ~np.isnan(problem.truth)
+    return bool(np.isfinite(mean[asked]).all() and (std[asked] > 0).all())
+
+
 def losses(problem: Problem, mean: Array, std: Array) -> Losses:
     """Of each site, the mean over the outputs asked for: readings of a site are related."""
     truth = problem.truth
     asked = ~np.isnan(truth)
-    std = np.where(asked, std, 1.0)
+    mean, std = np.where(asked, mean, 0.0), np.where(asked, std, 1.0)
     z = (truth - mean) / std
     by_reading = {
         "error": problem.loss(truth, mean),

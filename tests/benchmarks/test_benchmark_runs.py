@@ -66,6 +66,13 @@ def test_who_fails_or_takes_too_long_is_reported_once_and_the_others_go_on(probl
     }
 
 
+def test_predictions_that_are_no_numbers_are_a_failure(problem, tmp_path):
+    broken = method(tmp_path, "broken", "return 1")
+    broken.file.write_text(broken.file.read_text().replace("np.ones", "np.zeros"))
+    [row] = results(problem, [broken])
+    assert row["status"] == "failed: some predictions are not numbers"
+
+
 def test_who_is_barred_is_a_row_that_says_why(problem, tmp_path):
     chosen = [method(tmp_path, "absent", "return 1")]
     [row] = results(problem, chosen, {"absent": "does not install: no such package"})
