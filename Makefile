@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint reproduce clean
+.PHONY: demo test lint reproduce bench clean
 
 demo: $(VENV)/.base  ## Jura end to end: the table and a figure of maps
 	$(BIN)/emgpr demo
@@ -21,10 +21,20 @@ lint: $(VENV)/.dev
 reproduce: $(VENV)/.base  ## the paper's Jura table and figures, in results/jura
 	$(BIN)/emgpr reproduce jura
 
+# make bench ONLY=jura METHODS="emgpr GPy" LIMIT=120, or QUICK=1 for a look at two problems, once
+bench: $(VENV)/.geo  ## against the peers that install, on one core: rows, then docs/benchmarks.md
+	$(BIN)/python -m benchmarks.run $(if $(ONLY),--only $(ONLY)) $(if $(METHODS),--methods $(METHODS)) \
+		$(if $(LIMIT),--limit $(LIMIT)) $(if $(QUICK),--quick)
+	$(BIN)/python -m benchmarks.table $(if $(QUICK),--quick,--docs)
+
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "emgpr needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.geo: $(VENV)/.base  # to read ATMS granules, where there are any
+	$(BIN)/python -m pip install --quiet --editable '.[geo]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.base
@@ -33,4 +43,4 @@ $(VENV)/.dev: $(VENV)/.base
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .bench build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,198 @@
+"""emgpr against GPyTorch on a GPU: 800 sites × 10 outputs, all 8000 readings, exactly.
+
+    PYTHONPATH=src python -m benchmarks.gpu [--data FILE.npz] [--device cuda] [--out FILE.json]
+
+The data are simulated, or an .npz with X, Y, X_new and truth, such as
+`python -m benchmarks.gpu --export atms FILE.npz` writes where the granule is. Both learn a linear
+model of coregionalisation with ten latent processes by maximum likelihood, 150 iterations, in
+float64: ours by L-BFGS from the two steps, GPyTorch by Adam. It runs on torch, NumPy, SciPy,
+scikit-learn and GPyTorch, with pandas and jaxtyping for emgpr; where those are missing, wheels do:
+
+    pip download --no-deps --dest .bench/wheels pandas jaxtyping wadler-lindig python-dateutil six
+    pip install --no-deps .bench/wheels/*.whl        # there
+"""
+
+import argparse
+import json
+import platform
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.data import PROBLEMS, Problem, simulated
+from benchmarks.worker import load
+
+Numbers = dict[str, Any]
+
+ITERATIONS = 150
+PLACES = 100_000
+GPYTORCH = Path(__file__).parent / "methods" / "gpytorch.py"
+
+
+def main() -> None:
+    """Measure, print, store."""
+    args = _arguments()
+    if args.export:
+        name, file = args.export
+        problem = PROBLEMS[name]()
+        parts = {part: getattr(problem, part) for part in ("X", "Y", "X_new", "truth")}
+        np.savez(file, **parts)
+        return
+    problem = _problem(args.data)
+    result: Numbers = {
+        "date": datetime.now(UTC).strftime("%Y-%m-%dT%H%MZ"),
+        "machine": machine(args.device),
+        "data": "a file" if args.data else "simulated",
+        "shape": list(problem.Y.shape),
+    }
+    for name, measure in MEASUREMENTS.items():
+        try:
+            result[name] = measure(problem, args.device)
+        except Exception as error:  # the others are still worth having
+            result[name] = {"failed": f"{type(error).__name__}: {error}"[:300]}
+        print(f"{name}: {result[name]}", flush=True)
+    text = json.dumps(result, indent=1) + "\n"
+    print(text)
+    if args.out:
+        args.out.write_text(text)
+
+
+def two_step(problem: Problem, device: str) -> Numbers:
+    """Both steps on all readings."""
+    return _fit_ours(problem, device, refine=0)
+
+
+def joint(problem: Problem, device: str) -> Numbers:
+    """The joint ascent; an iteration is what it takes beyond the two steps, over their number."""
+    before = _fit_ours(problem, device, refine=0)
+    after = _fit_ours(problem, device, refine="joint", max_iter=ITERATIONS)
+    ascent = after["seconds"] - before["seconds"]
+    return after | {"seconds_an_iteration": ascent / max(after["iterations"], 1)}
+
+
+def theirs(problem: Problem, device: str) -> Numbers:
+    """GPyTorch's linear model of coregionalisation; the first iterations warm up apart."""
+    method = load(GPYTORCH)
+
+    def fit(iterations: int) -> Any:
+        settings = {"kind": "LMC", "iterations": iterations, "tolerance": -np.inf}
+        return method.fit(problem.X, problem.Y, 0, device=device, **settings)
+
+    fit(2)
+    model, cost = _measured(lambda: fit(ITERATIONS), device)
+    mean, _ = method.predict(model, problem.X_new)
+    return {
+        **cost,
+        "seconds_an_iteration": cost["seconds"] / ITERATIONS,
+        "mse": _mse(problem, mean),
+    }
+
+
+def many_places(_: Problem, device: str) -> Numbers:
+    """Means and standard deviations at 100,000 places from 16 neighbours, three outputs."""
+    from emgpr import EMGPR
+
+    small = simulated(300, 3)
+    model = EMGPR.paper(batch_size=None, conditioning=16, random_state=0, **_on(device))
+    model.fit(small.X, small.Y)
+    places = np.random.default_rng(0).uniform(size=(PLACES, 2))
+    model.predict(places[:1000], return_std=True)
+    _, cost = _measured(lambda: model.predict(places, return_std=True), device)
+    return cost
+
+
+def linear_algebra(problem: Problem, device: str) -> Numbers:
+    """A factor and an inverse of all readings' size: what an evaluation cannot do without."""
+    import torch
+
+    n = problem.Y.size
+    A = torch.eye(n, dtype=torch.float64, device=device) + 0.5
+
+    def work() -> Any:
+        return torch.cholesky_inverse(torch.linalg.cholesky(A))
+
+    work()
+    _, cost = _measured(work, device)
+    return cost
+
+
+MEASUREMENTS: dict[str, Callable[[Problem, str], Numbers]] = {
+    "potrf + potri": linear_algebra,
+    "emgpr, two-step": two_step,
+    "emgpr, joint": joint,
+    "GPyTorch, LMC": theirs,
+    "emgpr, 100,000 places": many_places,
+}
+
+
+def machine(device: str) -> Numbers:
+    """What was measured on: no names, no paths."""
+    import torch
+
+    on_gpu = device.startswith("cuda")
+    return {
+        "device": torch.cuda.get_device_name() if on_gpu else platform.machine(),
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda if on_gpu else None,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
+
+
+def _fit_ours(problem: Problem, device: str, **settings: Any) -> Numbers:
+    from emgpr import EMGPR
+
+    model = EMGPR.paper(batch_size=None, random_state=0, **settings, **_on(device))
+    _, cost = _measured(lambda: model.fit(problem.X, problem.Y), device)
+    mean = np.asarray(model.predict(problem.X_new))
+    return {**cost, "iterations": int(model.n_iter_), "mse": _mse(problem, mean)}
+
+
+def _measured(work: Callable[[], Any], device: str) -> tuple[Any, Numbers]:
+    """What the work gives, its wall time, and the most GPU memory that was in use."""
+    import torch
+
+    on_gpu = device.startswith("cuda")
+    if on_gpu:
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+    start = time.perf_counter()
+    answer = work()
+    if on_gpu:
+        torch.cuda.synchronize()
+    cost: Numbers = {"seconds": time.perf_counter() - start}
+    if on_gpu:
+        cost["peak_gib"] = torch.cuda.max_memory_allocated() / 2**30
+    return answer, cost
+
+
+def _on(device: str) -> dict[str, str]:
+    return {} if device == "cpu" else {"device": device}
+
+
+def _mse(problem: Problem, mean: np.ndarray) -> float:
+    return float(np.nanmean((problem.truth - mean) ** 2))
+
+
+def _problem(file: Path | None) -> Problem:
+    if file is None:
+        return simulated(800, 10)
+    with np.load(file) as data:
+        return Problem(data["X"], data["Y"], data["X_new"], data["truth"])
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
+    parser.add_argument("--data", type=Path, help="an .npz in place of simulated readings")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--out", type=Path, help="where to store the numbers as JSON")
+    parser.add_argument("--export", nargs=2, metavar=("PROBLEM", "FILE"), help="only write an .npz")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
