@@ -106,15 +106,16 @@ def likelihood_and_contractions(
         of_B[..., tasks, :, :] = (-0.5 * (panel @ flat)).reshape(*batch, -1, D, Q)
         if of_kernels:
             slope = (-0.5 * _side_by_side(B[..., tasks, :])) @ panel
-            of_K = slope if of_K is None else of_K + slope
-    if of_K is not None:
-        of_K = of_K.reshape(*batch, Q, N, N)
+            if of_K is None:
+                of_K = slope.reshape(*batch, Q, N, N)
+            else:
+                of_K += slope.reshape(*batch, Q, N, N)
     return value, xp.moveaxis(of_B, -1, -3), of_noise, of_K
 
 
 def _panels(D: int, size: int) -> Iterator[slice]:
     """The tasks, as many at a time as `size` numbers for each allow."""
-    step = max(1, int(PANEL // size))
+    step = max(1, int(PANEL // max(size, 1)))
     return (slice(start, start + step) for start in range(0, D, step))
 
 
