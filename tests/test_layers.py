@@ -1,5 +1,6 @@
 """The architecture, checked: data flows one way, and importing it is light."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,13 @@ def test_each_package_imports_only_from_those_below_it():
 @pytest.mark.parametrize("heavy", HEAVY)
 def test_importing_the_package_leaves_out(heavy, brought):
     assert heavy not in brought
+
+
+def test_only_the_arrays_know_torch():
+    package = ROOT / "src" / "emgpr"
+    knows = re.compile(r"^\s*(import|from) torch|import_module\(.torch", re.MULTILINE)
+    found = {path.parent for path in package.rglob("*.py") if knows.search(path.read_text("utf8"))}
+    assert found == {package / "arrays"}
 
 
 @pytest.fixture(scope="module")

@@ -75,12 +75,12 @@ def counter(total: int, label: str, verbose: int = 1) -> Iterator[Callable[[], N
 
 
 def threads_for(n: int) -> threadpool_limits:
-    """A context in which BLAS uses one thread if the largest matrix, n × n, is a small one.
+    """A context in which BLAS and torch use one thread if the largest matrix, n × n, is small.
 
     On small matrices threads wait for one another longer than they work, and where other
     processes run beside, up to forty times longer. Large matrices get all the threads there are.
     """
-    return threadpool_limits(1 if n < SMALL else None, user_api="blas")
+    return threadpool_limits(1 if n < SMALL else None)
 
 
 def chunks(n: int, bytes_each: float, n_jobs: int | None, budget: float = 256e6) -> list[range]:

@@ -118,20 +118,21 @@ def likelihood_and_contractions(
         of_B[..., tasks, :, :] = -(panel @ flat).reshape(*batch, -1, D, Q)
         if of_kernels:
             slope = -_side_by_side(B[..., tasks, :]) @ panel
-            of_K = slope if of_K is None else of_K + slope
-    if of_K is not None:
-        of_K = of_K.reshape(*batch, Q, N, N)
+            if of_K is None:
+                of_K = slope.reshape(*batch, Q, N, N)
+            else:
+                of_K += slope.reshape(*batch, Q, N, N)
     return value, _symmetric(xp.moveaxis(of_B, -1, -3)), _symmetric(of_noise), of_K
 
 
-def _symmetric(A: Float[Array, "*b n n"]) -> Float[Array, "*b n n"]:
+def _symmetric(A: Float[Array, "*b D D"]) -> Float[Array, "*b D D"]:
     """The symmetric part."""
     return 0.5 * (A + namespace(A).matrix_transpose(A))
 
 
 def _panels(D: int, size: int) -> Iterator[slice]:
     """The tasks, as many at a time as `size` numbers for each allow."""
-    step = max(1, int(PANEL // size))
+    step = max(1, int(PANEL // max(size, 1)))
     return (slice(start, start + step) for start in range(0, D, step))
 
 
