@@ -25,12 +25,7 @@ outputs as learned, relative to the true ones; the largest error of the mean cov
 relative to the outputs' true variances; the share of new readings inside their 95% intervals."""
 
 N_NEW = 100
-KERNELS: tuple[Kernel, ...] = (
-    RBF(0.05),
-    Matern(0.06, nu=1.5),
-    Matern(0.08, nu=0.5),
-    RBF(0.12),
-)
+KERNELS: tuple[Kernel, ...] = (RBF(0.05), RBF(0.07), Matern(0.1, nu=1.5), RBF(0.12))
 W = np.array(
     [[0.9, 0.5, 0.0, 0.3], [0.0, 0.7, -0.5, 0.3], [0.3, 0.0, 0.7, 0.2], [0.2, 0.3, 0.3, 0.8]]
 )

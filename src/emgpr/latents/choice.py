@@ -22,22 +22,28 @@ Learn = Callable[[Sequence[Kernel]], list[Latent]]
 def choose_kernels(seen: Observations, learn: Learn) -> list[Latent]:
     """The likeliest kernel of each task; `learn` does step 1 of task i mod D with kernel i."""
     D, P = seen.n_tasks, seen.x.shape[1]
+    varied = int(np.count_nonzero(np.ptp(seen.x, axis=0)))  # the other columns say nothing
     fitted = learn([kernel for kernel in CANDIDATES for _ in range(D)])
     best = [
-        max(fitted[d::D], key=lambda latent: _worth(latent, seen.task(d).n_readings))
+        max(fitted[d::D], key=lambda latent: _worth(latent, 1, seen.task(d).n_readings))
         for d in range(D)
     ]
-    if P == 1:
+    if varied < 2:
         return best
     each = learn([clone(latent.kernel).set_params(length_scale=np.ones(P)) for latent in best])
     return [
-        max(pair, key=lambda latent: _worth(latent, seen.task(d).n_readings))
-        for d, pair in enumerate(zip(best, each, strict=True))
+        max(
+            (one, several),
+            key=lambda latent: _worth(
+                latent, 1 if latent is one else varied, seen.task(d).n_readings
+            ),
+        )
+        for d, (one, several) in enumerate(zip(best, each, strict=True))
     ]
 
 
-def _worth(latent: Latent, n: int) -> float:
-    """Log-likelihood less what its parameters would gain by chance."""
+def _worth(latent: Latent, n_scales: int, n: int) -> float:
+    """Log-likelihood less what its length-scales would gain by chance."""
     if not np.isfinite(latent.log_likelihood):
         return -np.inf
-    return latent.log_likelihood - 0.5 * latent.kernel.n_dims * np.log(max(n, 1))
+    return latent.log_likelihood - 0.5 * n_scales * np.log(max(n, 1))

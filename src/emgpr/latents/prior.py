@@ -41,8 +41,8 @@ class WeakPrior:
     """The logarithm of the prior, for outputs of these variances.
 
     >>> prior = WeakPrior(np.ones(1))
-    >>> [float(prior(np.array([[noise]]))[0].round(2)) for noise in (1e-3, 0.1, 1.0, 4.0)]
-    [-18.64, -7.18, -3.0, -7.84]
+    >>> [float(prior(np.array([[noise]]))[0].round(2)) for noise in (0.01, 0.1, 1.0, 4.0)]
+    [-13.56, -7.18, -3.0, -7.84]
     """
 
     variances: Float[Array, "*b D"]
