@@ -1,5 +1,7 @@
 """Few sites: what is learned from them is not believed to the letter."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
@@ -35,3 +37,17 @@ def test_intervals_hold_what_is_read_of_few_sites_more_often_with_the_prior():
 def test_the_prior_is_named_or_refused(rng):
     with pytest.raises(ValueError, match="prior='strong'; expected one of 'weak', None"):
         EMGPR(prior="strong").fit(rng.normal(size=(5, 1)), rng.normal(size=(5, 2)))
+
+
+@pytest.mark.parametrize(("n", "told"), [(6, True), (12, False)])
+def test_an_output_read_rarely_beside_others_is_named(rng, n, told):
+    X = rng.uniform(size=(40, 2))
+    Y = np.column_stack([np.sin(5 * X[:, 0]), np.cos(5 * X[:, 1])]) + 0.1 * rng.normal(size=(40, 2))
+    Y[n:, 1] = np.nan
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        EMGPR.paper(n_restarts=1, max_iter=3).fit(X, Y)
+    words = [str(w.message) for w in caught if "times only" in str(w.message)]
+    assert len(words) == told
+    if told:
+        assert "Output '1' was read 6 times only, others up to 40" in words[0]

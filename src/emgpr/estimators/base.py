@@ -38,6 +38,7 @@ from emgpr.weights import (
 
 Array = np.ndarray
 
+FEW_OF_ONE = 10  # readings of an output beside others that have far more
 CLEAR = 1e-4  # noise variance of a standardised output that is as good as none
 
 Conditioning: TypeAlias = Literal["auto", "all", "batch"] | int
@@ -126,6 +127,7 @@ class MultiOutputGP(Predictor):
         self._rows = np.flatnonzero(~np.isnan(Y).all(axis=1))
         inputs, Y = inputs[self._rows], Y[self._rows]
         self._doubt_single_values(Y)
+        self._doubt_few_readings(Y)
         self.n_outputs_ = Y.shape[1]
         chosen = self._transforms(inputs, Y)
         self._scale = Marginals.learned(Y, chosen, normalize=self.normalize_y, names=names)
@@ -151,6 +153,16 @@ class MultiOutputGP(Predictor):
                 "means nothing. Leave it out, or give readings that differ.",
                 UserWarning,
                 stacklevel=4,
+            )
+
+    def _doubt_few_readings(self, Y: Float[Array, "N D"]) -> None:
+        counts = (~np.isnan(Y)).sum(axis=0)
+        few = (counts < FEW_OF_ONE) & (2 * counts < counts.max())
+        for d in np.flatnonzero(few & (np.nanmin(Y, axis=0) < np.nanmax(Y, axis=0))).tolist():
+            self._advise(
+                f"Output {self.output_names_[d]!r} was read {counts[d]} times only, others up to "
+                f"{counts.max()}: how it follows them can hardly be learned from so few, and its "
+                "intervals hold less than they say."
             )
 
     def _kernels(self, seen: Observations) -> list[Kernel]:
