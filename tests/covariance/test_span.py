@@ -36,7 +36,7 @@ def smooth(table):
 def test_value_and_gradient_are_those_of_the_dense_form(rng, table, rank, noise):
     K = smooth(table)
     span = span_of(table, noise, K, rank)
-    assert len(span.G) < 120
+    assert span.n_columns < 120
     W = rng.normal(size=(4, 3, rank))
     value, of_weights = log_likelihood_in_span(span, W, noise)
     dense = log_likelihood(table, W, noise, K)
@@ -63,9 +63,51 @@ def test_what_may_be_left_out_is_measured_by_the_least_noise_of_any_mixture_of_o
     assert abs(value - exact) < 1e-6 * abs(exact)
 
 
-def test_rough_latents_and_gaps_are_left_to_the_dense_form(table, noise):
+def test_rough_latents_are_left_to_the_dense_form_which_is_told(table, noise, caplog):
     rough = np.stack([matrix(Matern(0.01, nu=0.5), table.x)] * 3)
-    assert span_of(table, noise, rough, 1) is None
-    gap = Observations(table.x, table.y, table.seen.copy())
-    gap.seen[1, 4] = False
-    assert span_of(gap, noise, smooth(table), 1) is None
+    with caplog.at_level("DEBUG", logger="emgpr"):
+        assert span_of(table, noise, rough, 1) is None
+    assert "Step 2 in full: 180 columns, 1 terms, 180 readings" in caplog.text
+
+
+def with_gaps(table, seen):
+    return Observations(table.x, np.where(seen, table.y, 0.0), seen)
+
+
+GAPS = {
+    "one output missing at half of the sites": (slice(0, 30), [1]),
+    "two at a fifth": (slice(10, 22), [0, 2]),
+    "nothing at some": (slice(5, 9), [0, 1, 2]),
+}
+
+
+@pytest.mark.parametrize("gaps", GAPS.values(), ids=GAPS.keys())
+@pytest.mark.parametrize("rank", [1, 2])
+def test_gaps_that_follow_a_pattern_are_terms_of_their_own(rng, table, rank, noise, gaps):
+    seen = table.seen.copy()
+    sites, outputs = gaps
+    seen[outputs, sites] = False
+    check_against_dense(rng, with_gaps(table, seen), rank, noise)
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_independent_noises_let_every_output_be_a_term(rng, table, rank):
+    """At random, with more patterns than outputs."""
+    seen = rng.uniform(size=table.seen.shape) > 0.2
+    gappy = with_gaps(table, seen)
+    assert len(np.unique(seen, axis=1).T) > 3
+    span = check_against_dense(rng, gappy, rank, NOISES["independent"])
+    assert [term.outputs for term in span.terms] == [(0,), (1,), (2,)]
+    assert sum(term.n_sites for term in span.terms) == gappy.n_readings
+
+
+def check_against_dense(rng, table, rank, noise):
+    K = smooth(table)
+    span = span_of(table, noise, K, rank)
+    W = rng.normal(size=(4, 3, rank))
+    value, of_weights = log_likelihood_in_span(span, W, noise)
+    dense = log_likelihood(table, W, noise, K)
+    assert_allclose(value, dense.value, atol=1e-2)
+    assert_allclose(of_weights, dense.of_weights, atol=1e-3 * np.abs(dense.of_weights).max())
+    assert_is_the_gradient(of_weights, lambda w: log_likelihood_in_span(span, w, noise)[0], W)
+    return span
