@@ -113,3 +113,21 @@ def test_unseen_readings_are_decoupled_with_a_unit_diagonal(table, rng):
 def test_first_bad_goes_down_the_first_bad_column():
     bad = np.array([[False, False, True], [False, False, False], [False, True, False]])
     assert first_bad(bad) == (2, 1)
+
+
+@pytest.mark.parametrize("n_places", [1, 5, 40])
+def test_some_of_the_sites_are_as_many_as_asked_for_where_sites_repeat(rng, n_places):
+    x = np.repeat(rng.uniform(size=(n_places, 2)), 20, axis=0)
+    table = Observations.from_table(x, rng.normal(size=(len(x), 1)))
+    some = table.some(15)
+    assert len(np.unique(some)) == len(some) == 15
+
+
+def test_some_of_the_sites_have_their_nearest_beside_them(rng):
+    x = rng.uniform(size=(50, 2))
+    some = Observations.from_table(x, rng.normal(size=(50, 1))).some(20)
+    apart = np.linalg.norm(x[some][:, None] - x[some], axis=-1) + np.diag(np.full(20, np.inf))
+    everywhere = np.linalg.norm(x[:, None] - x, axis=-1) + np.diag(np.full(50, np.inf))
+    own = everywhere[some].min(axis=1)
+    assert np.mean(np.isclose(apart.min(axis=1), own)) >= 0.5
+    assert len(Observations.from_table(x, x[:, :1]).some(99)) == 50

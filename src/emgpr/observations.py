@@ -98,7 +98,8 @@ class Observations:
         if n >= self.n_sites:
             return np.arange(self.n_sites)
         chosen = np.random.default_rng(0).permutation(self.n_sites)[:n]
-        pairs = KDTree(self.x).query(self.x[chosen], k=2)[1]
+        # Of sites that repeat, the nearest two need not be the one that was chosen.
+        pairs = np.column_stack([chosen, KDTree(self.x).query(self.x[chosen], k=2)[1]])
         return np.sort(list(dict.fromkeys(pairs.ravel().tolist()))[:n])
 
     def batches(self, parts: Sequence[Int[Array, " _"]]) -> "Observations":

@@ -218,3 +218,32 @@ def test_on_a_device_tasks_in_lockstep_get_the_answer_they_have_alone(rng, devic
         assert_allclose(there.log_likelihood, here.log_likelihood, atol=1e-5)
         assert_allclose(there.kernel.theta, here.kernel.theta, atol=1e-2)
         assert there.trouble == here.trouble
+
+
+def test_a_peak_that_looks_low_from_its_start_is_found():
+    """Two peaks, 9 log units apart; the start that leads to the higher one looks worse."""
+    rng = np.random.default_rng(1038)
+    N, P = int(rng.choice([25, 60, 150, 260])), int(rng.choice([2, 3, 5]))
+    X = rng.uniform(size=(N, P))
+    scales, noise = 10 ** rng.uniform(-1.2, 0.7, size=P), 10 ** rng.uniform(-3, 0.2)
+    K = (RBF(scales) + RBF(scales / 8))(X) + 1e-7 * np.eye(N)
+    y = np.linalg.cholesky(K) @ rng.normal(size=N) + np.sqrt(noise) * rng.normal(size=N)
+    (latent,) = fit(X, ((y - y.mean()) / y.std())[:, None], RBF(np.ones(P)))
+    assert latent.log_likelihood > -75.87
+
+
+def test_kernels_that_differ_in_their_number_of_scales_are_told_apart(data):
+    X, Y = data
+    one, several = fit(X, np.hstack([Y, Y]), [RBF(), RBF(np.ones(2))])
+    assert one.kernel.n_dims == 1
+    assert several.kernel.n_dims == 2
+
+
+def test_a_kernel_that_cannot_be_evaluated_is_said_to_be_so(data):
+    class Nothing(RBF):
+        def __call__(self, X, Y=None, eval_gradient=False):
+            K = np.full((len(X), len(X if Y is None else Y)), np.nan)
+            return (K, K[..., None]) if eval_gradient else K
+
+    (latent,) = fit(*data, Nothing())
+    assert "could not be evaluated" in latent.trouble

@@ -152,3 +152,12 @@ def test_on_a_device_the_same_weights_are_found(made, parts, start, device, in_s
     assert isinstance(there.W, np.ndarray)
     assert_allclose(there.log_likelihood, here.log_likelihood, atol=1e-3)
     assert_allclose(there.W, here.W, atol=0.05)
+
+
+def test_weights_that_are_given_never_end_lower(rng):
+    """Of many sites too, where the way from δ begins on some of them."""
+    made = world(rng, N=220, k=1)
+    start, parts = start_of(made), [np.arange(220)]
+    first = fit_weights(made.seen, parts, start, max_iter=3)
+    again = fit_weights(made.seen, parts, start, W=first.W, max_iter=1)
+    assert again.log_likelihood[0] >= first.log_likelihood[0]

@@ -21,7 +21,15 @@ from emgpr.estimators.settings import FEW_SITES, Unread, check_settings, settle
 from emgpr.estimators.switch_off import switch_off
 from emgpr.estimators.validation import losing_outputs
 from emgpr.execution import RandomState, generator, threads_for
-from emgpr.latents import Latent, borrow_latents, choose_kernels, fit_latents, is_length_scale
+from emgpr.latents import (
+    Latent,
+    borrow_latents,
+    choose_kernels,
+    fit_latents,
+    is_length_scale,
+    noise_prior,
+    variances,
+)
 from emgpr.observations import Observations
 from emgpr.transforms import Marginals, choose_transforms, one_each
 from emgpr.weights import (
@@ -265,6 +273,7 @@ class MultiOutputGP(Predictor):
             sites,
             start,
             max_iter=self.max_iter,
+            loosely=joint,
             n_jobs=self._processes,
             device=self._device,
             verbose=self.verbose,
@@ -293,7 +302,9 @@ class MultiOutputGP(Predictor):
                 f"Step 2: {lost} of {len(parts)} members did not converge within "
                 f"max_iter={self.max_iter}; try more."
             )
-            stage = Stage("weights", float(members.log_likelihood.sum()))
+            prior = noise_prior(variances(seen), self.prior == "weak")
+            height = float(members.log_likelihood.sum() + prior(start.noise)[0])
+            stage = Stage("weights", height)
             return Refined(start, members, [stage], trouble if lost else "")
         refined = refine(
             seen,

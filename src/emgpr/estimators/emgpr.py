@@ -85,7 +85,7 @@ class EMGPR(MultiOutputGP):
     max_iter : int
         Iterations of each optimisation at most.
     n_restarts : int
-        Length-scales that step 1 tries as starts, each with three noise levels.
+        Length-scales that step 1 tries as starts, each with the best of many noise levels.
     n_jobs : int or None
         Processes for tasks and members on the CPU; joblib's meaning.
     device : {"cpu", "cuda", "cuda:1", "torch", "auto"}

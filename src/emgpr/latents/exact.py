@@ -11,7 +11,7 @@ from emgpr.execution import chunks, each
 from emgpr.kernels import without_noise
 from emgpr.latents.latent import Latent
 from emgpr.latents.objective import loss_of
-from emgpr.latents.prior import noise_prior, variances
+from emgpr.latents.prior import Prior, noise_prior, variances
 from emgpr.latents.search import Search, search_space
 from emgpr.latents.starts import SLOPE, Peaks, find_peaks
 from emgpr.observations import Observations
@@ -71,7 +71,7 @@ def _alike(kernels: Sequence[Kernel]) -> list[tuple[Kernel, list[int]]]:
     groups: list[tuple[Kernel, list[int]]] = []
     for d, kernel in enumerate(kernels):
         for known, tasks in groups:
-            if known == kernel:
+            if known.n_dims == kernel.n_dims and known == kernel:  # == broadcasts
                 tasks.append(d)
                 break
         else:
@@ -107,27 +107,27 @@ def _climb(problem: _Climb) -> list[tuple[float, Latent]]:
         y, end, height = table.y[d], ends.problem(i), -float(ends.value[i])
         prior = noise_prior(variances(table)[[d]], weak_prior)
         noise = float(np.exp(end.x[0, -1]))
-        white = _white(y) + float(prior(np.array([[np.mean(y**2)]]))[0])
-        idle = kernel.n_dims > 0 and height < white
         latent = Latent(
             kernel.clone_with_theta(end.x[0, :-1]),
             noise,
             height - float(prior(np.array([[noise]]))[0]),
             search.noise_bounds,
             int(end.n_iter[0]),
-            _IDLE if idle else _trouble(end, search, max_iter),
+            _trouble(end, search, max_iter, idle=height < _white(y, search, prior)),
         )
         latents.append((height, latent))
     return latents
 
 
-def _white(y: Float[Array, " n"]) -> float:
-    """Log-likelihood of readings that are nothing but noise; −inf if there is nothing to them."""
-    power = float(np.mean(y**2)) if len(y) else 0.0
-    return -0.5 * len(y) * (np.log(2 * np.pi * power) + 1) if power > 0 else -np.inf
+def _white(y: Float[Array, " n"], search: Search, prior: Prior) -> float:
+    """How likely readings are that are nothing but noise; −inf if there is nothing to them."""
+    if not np.any(y):
+        return -np.inf
+    noise = float(np.clip(np.mean(y**2), *search.noise_bounds))
+    likelihood = -0.5 * (np.sum(y**2) / noise + len(y) * np.log(2 * np.pi * noise))
+    return float(likelihood + prior(np.array([[noise]]))[0])
 
 
-_IDLE = "no process was found in it: white noise explains its readings better"
 _MEANING = {
     ("length_scale", "lower"): ": between sites it looks like pure noise",
     ("length_scale", "upper"): ": it hardly varies over the region, or follows a trend",
@@ -136,8 +136,8 @@ _MEANING = {
 }
 
 
-def _trouble(end: Minima, search: Search, max_iter: int) -> str:
-    """What the user should know of how a search ended."""
+def _trouble(end: Minima, search: Search, max_iter: int, *, idle: bool) -> str:
+    """What the user should know of how a search ended; `idle` if noise alone is likelier."""
     if not np.isfinite(end.value[0]):
         return "its likelihood could not be evaluated at any start"
     words = []
@@ -154,4 +154,6 @@ def _trouble(end: Minima, search: Search, max_iter: int) -> str:
             f"{search.names[i]} ended at its {side} bound ({low:.3g}, {high:.3g})"
             + _MEANING.get((kind, side), "")
         )
+    if idle and end.converged[0] and end.x.shape[1] > 1:
+        words.append("no process was found in it: white noise explains its readings better")
     return "; ".join(words)

@@ -2,8 +2,8 @@
 
 A likelihood often has two peaks, a short range with little noise and a long one with much, and
 the value at a start says little about the peak it leads to. So every set of kernel parameters
-is given its best noise, the best are followed up on some of the sites, and peaks that are
-apart are kept, with what the way there told of the curvature.
+is given its best noise and followed up on some of the sites, and peaks that are apart are
+kept, with what the way there told of the curvature.
 """
 
 from dataclasses import dataclass
@@ -21,15 +21,13 @@ from emgpr.optimize import Memory, minimize
 
 Array = np.ndarray
 
-SOME = 128  # sites on which starts are compared, all tasks and noises at once
-ENOUGH = 128  # sites on which the best are followed
-FOLLOWED = 2  # of the starts of a task,
+SOME = 128  # sites on which starts are compared, all tasks and noises at once, and followed
 FEW = 10  # iterations
 SAME = 0.3  # peaks nearer than this in every logarithm are one,
 BEHIND = 10.0  # and one that lags by this much in log-likelihood is none
 NOISES = np.log(np.geomspace(1e-4, 2.0, 16))  # at which starts are compared
 RUNS = 2  # peaks of a task that are followed to the end
-SLOPE = 1e-2  # of the log-likelihood: less than a thousandth of it is left to gain
+SLOPE = 1e-2  # of the log-likelihood, for a factor e of a parameter: none
 
 
 @dataclass(frozen=True)
@@ -56,9 +54,9 @@ def find_peaks(
 ) -> Peaks:
     """For each task of a complete table, at most `RUNS` of the highest peaks."""
     D = table.n_tasks
-    starts = _best_starts(table.at(table.some(SOME)), kernel, search, weak_prior)[:, :FOLLOWED]
+    some = table.at(table.some(SOME))
+    starts = _with_best_noise(some, kernel, search, weak_prior)
     whose = np.repeat(np.arange(D), starts.shape[1])
-    some = table.at(table.some(ENOUGH))
     loss = loss_of(some, kernel, whose, weak_prior=weak_prior, device=device)
     x0 = starts.reshape(-1, starts.shape[-1])
     ends = minimize(loss, x0, bounds=search.bounds, max_iter=min(FEW, max_iter), gtol=SLOPE)
@@ -76,10 +74,10 @@ def find_peaks(
     return Peaks(ends.x[kept], whose[kept], ends.memory.of(kept, growth))
 
 
-def _best_starts(
+def _with_best_noise(
     table: Observations, kernel: Kernel, search: Search, weak_prior: bool
 ) -> Float[Array, "D S p"]:
-    """Every set of kernel parameters with its best noise, the best first, for each task.
+    """Every set of kernel parameters with its best noise, for each task.
 
     One eigendecomposition of K gives the likelihood of every task at every noise.
     """
@@ -94,6 +92,5 @@ def _best_starts(
         z = (y @ U)[:, None, :]
         values = -0.5 * (z**2 / spread + np.log(spread)).sum(axis=-1)
         values = values + noise_prior(variance[None], weak_prior)(levels)[0]
-        order = np.argsort(-values.max(axis=1), kind="stable")
-        starts.append(np.column_stack([thetas, noises[values.argmax(axis=1)]])[order])
+        starts.append(np.column_stack([thetas, noises[values.argmax(axis=1)]]))
     return np.array(starts)

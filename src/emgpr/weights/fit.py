@@ -19,14 +19,11 @@ Array = np.ndarray
 
 ENOUGH = 400  # readings of a part, on which the ascent starts,
 EACH = 20  # and at least so many for each parameter: fewer lead astray
-FLAT = 3e-5  # for each reading: what one of two steps must gain to be followed by a third
-SLOPE = 1e-3  # of the log-likelihood: none
-
-
-_Problem = tuple[Observations | None, Observations, Mixture, Array, int, str]
-
-
+FLAT = 1e-6  # for each reading: what one of two steps must gain to be followed by a third,
+LOOSE = 3e-5  # if the joint ascent moves on from there in any case
 LARGE = 2000  # readings; of fewer, a device is quicker with the dense form of all members at once
+
+_Problem = tuple[Observations | None, Observations, Mixture, Array, int, float, str]
 
 
 @dataclass(frozen=True)
@@ -46,19 +43,21 @@ def fit_weights(
     *,
     W: Float[Array, "L Q D k"] | None = None,
     max_iter: int,
+    loosely: bool = False,
     n_jobs: int | None = None,
     device: str = "cpu",
     verbose: int = 0,
 ) -> FittedWeights:
     """The weights that make each part of the table likeliest, kernels and noise held.
 
-    Every member starts from the weights of `start`, or from its own in `W`.
+    Every member starts from the weights of `start`, or from its own in `W`. `loosely` if they are
+    but a start themselves.
     """
+    few = parts if W is not None else thinned(seen, parts, start.W.size)
     if W is None:
         W = np.broadcast_to(start.W, (len(parts), *start.W.shape))
     n = start.W.shape[1] * max(map(len, parts))
     runs = chunks(len(parts), 32.0 * n * n, n_jobs, room(device))
-    few = thinned(seen, parts, start.W.size)
     fewer = sum(map(len, few)) < sum(map(len, parts))
     problems = [
         (
@@ -67,6 +66,7 @@ def fit_weights(
             start,
             W[list(run)],
             max_iter,
+            LOOSE if loosely else FLAT,
             device,
         )
         for run in runs
@@ -101,16 +101,18 @@ def without_transfer(start: Mixture, log_likelihood: float) -> FittedWeights:
 
 def _fit(problem: _Problem) -> FittedWeights:
     """Most of the way on some of the sites, if there are many, and the end on all."""
-    some, tables, start, W0, max_iter, device = problem
+    some, tables, start, W0, max_iter, flat, device = problem
     L = len(W0)
-    x, memory = W0.reshape(L, -1), None
-    n = tables.n_readings / L
-    settings: Any = {"max_iter": max_iter, "gtol": SLOPE, "ftol": FLAT}
+    x0, n = W0.reshape(L, -1), tables.n_readings / L
+    settings: Any = {"max_iter": max_iter, "ftol": flat}
+    loss = _loss(tables, start, device)
     if some is not None:
         n_some = some.n_readings / L
-        way = minimize(_loss(some, start, device), x, unit=n_some, **settings)
-        x, memory = way.x, way.memory.of(range(L), n / n_some)
-    end = minimize(_loss(tables, start, device), x, memory=memory, unit=n, **settings)
+        way = minimize(_loss(some, start, device), x0, unit=n_some, **settings)
+        memory = way.memory.of(range(L), n / n_some)
+        end = minimize(loss, way.x, memory=memory, unit=n, **settings)
+    if some is None or not np.isfinite(end.value).all():
+        end = minimize(loss, x0, unit=n, **settings)
     return FittedWeights(end.x.reshape(L, *start.W.shape), -end.value, end.converged, end.n_iter)
 
 
