@@ -176,6 +176,7 @@ def test_what_cannot_be_left_out_is_refused(made, by, complaint):
         known_model(made).cross_validate(by)
 
 
+@pytest.mark.filterwarnings("ignore:Output '1' was read 4 times only")
 def test_a_group_with_every_reading_of_an_output_is_refused(made):
     made.Y[6:, 1] = np.nan
     n = int((~np.isnan(made.Y[:, 1])).sum())
