@@ -191,7 +191,7 @@ def machine() -> dict[str, Any]:
 def without_paths(text: str) -> str:
     """The text without folders of this machine.
 
-    >>> without_paths("cannot open /home/me/x.so: not found")
+    >>> without_paths("cannot open /some/folder/x.so: not found")
     'cannot open …/x.so: not found'
     """
     return re.sub(r"(?<![\w/])(/[^\s/:'\"]+)+/", "…/", text)[:200]

@@ -120,6 +120,12 @@ def test_fixed_noise_stays(data):
     assert latent.trouble == ""
 
 
+def test_noise_fixed_at_none_is_next_to_none_and_no_trouble(data):
+    (latent,) = fit(*data, RBF() + WhiteKernel(0.0, "fixed"))
+    assert 0 < latent.noise <= 1e-8 * (1 + 1e-9)
+    assert np.isfinite(latent.log_likelihood)
+
+
 @pytest.mark.parametrize("kind", [tuple, list, np.array])
 def test_bounds_of_the_noise_are_kept(data, kind):
     (latent,) = fit(*data, RBF() + WhiteKernel(0.33, kind([0.3, 0.4])))

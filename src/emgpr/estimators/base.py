@@ -15,7 +15,12 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Kernel
 
 from emgpr.ensemble import split_sites
-from emgpr.estimators.door import enter_inputs, enter_outputs, refuse_unobserved
+from emgpr.estimators.door import (
+    doubt_outputs,
+    enter_inputs,
+    enter_outputs,
+    refuse_unobserved,
+)
 from emgpr.estimators.predictor import Predictor
 from emgpr.estimators.settings import FEW_SITES, Unread, check_settings, settle
 from emgpr.estimators.switch_off import switch_off
@@ -46,7 +51,6 @@ from emgpr.weights import (
 
 Array = np.ndarray
 
-FEW_OF_ONE = 10  # readings of an output beside others that have far more
 CLEAR = 1e-4  # noise variance of a standardised output that is as good as none
 
 Conditioning: TypeAlias = Literal["auto", "all", "batch"] | int
@@ -134,8 +138,7 @@ class MultiOutputGP(Predictor):
         # A site where nothing was measured teaches nothing and is dealt to no member.
         self._rows = np.flatnonzero(~np.isnan(Y).all(axis=1))
         inputs, Y = inputs[self._rows], Y[self._rows]
-        self._doubt_single_values(Y)
-        self._doubt_few_readings(Y)
+        doubt_outputs(Y, names)
         self.n_outputs_ = Y.shape[1]
         chosen = self._transforms(inputs, Y)
         self._scale = Marginals.learned(Y, chosen, normalize=self.normalize_y, names=names)
@@ -151,27 +154,6 @@ class MultiOutputGP(Predictor):
         with threads_for(len(inputs)):
             chosen = choose_transforms(inputs, Y, n_jobs=self.n_jobs, verbose=self.verbose)
         return [c if auto else g for c, g, auto in zip(chosen, given, automatic, strict=True)]
-
-    def _doubt_single_values(self, Y: Float[Array, "N D"]) -> None:
-        for d in np.flatnonzero(np.nanmin(Y, axis=0) == np.nanmax(Y, axis=0)).tolist():
-            n = int((~np.isnan(Y[:, d])).sum())
-            warnings.warn(
-                f"Output {self.output_names_[d]!r} has one value only ({n} readings of "
-                f"{np.nanmax(Y[:, d]):g}), which says nothing of how it varies; its uncertainty "
-                "means nothing. Leave it out, or give readings that differ.",
-                UserWarning,
-                stacklevel=4,
-            )
-
-    def _doubt_few_readings(self, Y: Float[Array, "N D"]) -> None:
-        counts = (~np.isnan(Y)).sum(axis=0)
-        few = (counts < FEW_OF_ONE) & (2 * counts < counts.max())
-        for d in np.flatnonzero(few & (np.nanmin(Y, axis=0) < np.nanmax(Y, axis=0))).tolist():
-            self._advise(
-                f"Output {self.output_names_[d]!r} was read {counts[d]} times only, others up to "
-                f"{counts.max()}: how it follows them can hardly be learned from so few, and its "
-                "intervals hold less than they say."
-            )
 
     def _kernels(self, seen: Observations) -> list[Kernel]:
         """The kernel of every task; with a list, also those of latents beyond the tasks."""

@@ -1,5 +1,6 @@
 """The door: what users bring becomes arrays here, or an error that says what to do."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from sklearn.utils.validation import check_array, validate_data
 from emgpr.observations import first_bad
 
 Array = np.ndarray
+
+FEW = 10  # readings of an output beside others that have far more
 
 
 def enter_inputs(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Float[Array, "N P"]:
@@ -63,6 +66,24 @@ def enter_outputs(
     names = _names(Y, table.shape[1])
     _refuse_infinite(table, what, names, "output", nan_too=False)
     return table, names, flat
+
+
+def doubt_outputs(Y: Float[Array, "N D"], names: Sequence[str]) -> None:
+    """Warn of outputs that little can be learned of: of one value, or read rarely."""
+    counts = (~np.isnan(Y)).sum(axis=0)
+    single = np.nanmin(Y, axis=0) == np.nanmax(Y, axis=0)
+    rare = (counts < FEW) & (2 * counts < counts.max())
+    for d in np.flatnonzero(single | rare).tolist():
+        doubt = (
+            f"has one value only ({counts[d]} readings of {np.nanmax(Y[:, d]):g}), which says "
+            "nothing of how it varies; its uncertainty means nothing. Leave it out, or give "
+            "readings that differ."
+            if single[d]
+            else f"was read {counts[d]} times only, others up to {counts.max()}: how it follows "
+            "them can hardly be learned from so few, and its intervals hold less than they say."
+        )
+        # The fourth frame from here is the user's: _enter, fit, and their call of it.
+        warnings.warn(f"Output {names[d]!r} {doubt}", UserWarning, stacklevel=4)
 
 
 def refuse_unobserved(Y: Float[Array, "N D"], names: Sequence[str]) -> None:

@@ -85,10 +85,11 @@ def search_space(
     noise_bounds = NOISE_BOUNDS
     noises = np.array(NOISE_STARTS) * np.exp(rng.uniform(-0.5, 0.5, size=len(NOISE_STARTS)))
     if white is not None:
-        noises = np.append(noises, white.noise_level)
+        level = max(white.noise_level, NOISE_BOUNDS[0])  # none at all has no logarithm
+        noises = np.append(noises, level)
         if isinstance(white.noise_level_bounds, str):  # "fixed"
-            noises = np.array([white.noise_level])
-            noise_bounds = (white.noise_level, white.noise_level)
+            noises = np.array([level])
+            noise_bounds = (level, level)
         elif not np.allclose(white.noise_level_bounds, SKLEARN_DEFAULT):
             noise_bounds = tuple(np.ravel(white.noise_level_bounds).tolist())
     # A parameter with fewer starts than another keeps its last for the rest.
