@@ -262,3 +262,20 @@ def test_nothing_to_minimise_over_has_converged():
     found = minimize(lambda x, _: (np.full(len(x), 3.0), x), np.empty((2, 0)))
     assert_array_equal(found.value, 3.0)
     assert found.converged.all()
+
+
+def test_a_search_ends_where_its_next_step_promises_too_little():
+    """Of a bowl, once its curvature is known, the promise is all that is left to gain."""
+    bowl = np.array([1.0, 9.0])
+
+    def loss(x, which):
+        return 0.5 * (bowl * x**2).sum(1), bowl * x
+
+    x0 = np.array([[3.0, -2.0]])
+    whole, early = (minimize(loss, x0, promise=promise) for promise in (0.0, 0.5))
+    assert early.converged.all()
+    assert early.n_iter[0] < whole.n_iter[0]
+    assert 1e-3 < early.value[0] < 0.1 * loss(x0, None)[0][0]
+    again = minimize(loss, whole.x, memory=whole.memory, promise=0.5)
+    assert again.n_iter[0] == 0
+    assert again.converged.all()

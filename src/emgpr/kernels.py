@@ -22,7 +22,9 @@ from sklearn.gaussian_process import kernels as sk
 
 from emgpr.arrays import Array, fetch, like, namespace
 
-Pullback = Callable[[Float[Array, "*b N M"]], Float[Array, "*b p"]]
+Matrices = Float[Array, "*b N M"]  # named: building a type takes longer than a small matrix,
+Slopes = Float[Array, "*b p"]  # and a function inside another has its types built at every call
+Pullback = Callable[[Matrices], Slopes]
 
 logger = logging.getLogger(__name__)
 
@@ -102,7 +104,7 @@ def evaluate(
     for index, setting in settings.items():
         K[index] = setting(x[index]) if z is None else setting(x[index], z[index])
 
-    def pullback(G: Float[Array, "*b N M"]) -> Float[Array, "*b p"]:
+    def pullback(G: Matrices) -> Slopes:
         if z is not None:
             raise ValueError("A pullback is of a kernel of x with itself; leave z out.")
         own = fetch(G)
@@ -151,7 +153,7 @@ def _constant(kernel: sk.ConstantKernel, theta: Array, pairs: Pairs) -> tuple[Ar
     xp = namespace(constant)
     K = xp.broadcast_to(constant[..., None], (*batch, *pairs.shape[-2:]))
 
-    def pullback(G: Float[Array, "*b N M"]) -> Float[Array, "*b p"]:
+    def pullback(G: Matrices) -> Slopes:
         return _free(kernel, constant_value=constant * xp.sum(G, axis=(-2, -1))[..., None])
 
     return K, pullback
@@ -180,7 +182,7 @@ def _rational_quadratic(
     base = 1 + r2 / (2 * alpha)
     K = base**-alpha
 
-    def pullback(G: Float[Array, "*b N M"]) -> Float[Array, "*b p"]:
+    def pullback(G: Matrices) -> Slopes:
         GK = G * K
         of_scale = _inner(GK, r2 / base)
         of_alpha = _inner(GK, alpha * (1 - 1 / base - namespace(base).log(base)))
@@ -247,7 +249,7 @@ def _stationary(
     if scale.shape[-1] == 1:
         r2 *= slope
 
-    def pullback(G: Float[Array, "*b N M"]) -> Float[Array, "*b p"]:
+    def pullback(G: Matrices) -> Slopes:
         # ∂k/∂log ℓ_p = −2 dk/dr² · (x_p − z_p)²/ℓ_p²
         if scale.shape[-1] == 1:
             gradient = _inner(G, r2)[..., None]

@@ -78,6 +78,7 @@ class _State:
     changes: Array
     n_pairs: Array
     direction: Array
+    promise: Array  # what a whole step would gain, by the curvature that is known
     length: Array
     halvings: Array
     n_iter: Array
@@ -94,6 +95,7 @@ def minimize(
     gtol: float = 1e-5,
     ftol: float = 2e-9,
     unit: float = 1.0,
+    promise: float = 0.0,
     memory: Memory | None = None,
     watch: Callable[[Float[Array, " B"]], None] | None = None,
 ) -> Minima:
@@ -103,7 +105,8 @@ def minimize(
     the rows of x. A problem has converged when its projected gradient is below
     `gtol`, or small beside its value while two steps running gained less than `ftol` of that;
     values below `unit` count as that (of a log-likelihood, whose zero means nothing, the number of
-    readings). With the `memory` of a search on some of the data, a search on all of it starts
+    readings). Or when the next step promises, by what is known of the curvature, no more than
+    `promise`. With the `memory` of a search on some of the data, a search on all of it starts
     knowing how its function curves. `watch` is told the values after every round of steps that
     moved a problem.
 
@@ -121,8 +124,9 @@ def minimize(
     state = _State(
         x=x, f=f, g=g,
         steps=np.zeros((B, MEMORY, p)), changes=np.zeros((B, MEMORY, p)),
-        n_pairs=np.zeros(B, int), direction=np.zeros((B, p)), length=np.ones(B),
-        halvings=np.zeros(B, int), n_iter=np.zeros(B, int), small=np.zeros(B, int),
+        n_pairs=np.zeros(B, int), direction=np.zeros((B, p)), promise=np.full(B, np.inf),
+        length=np.ones(B), halvings=np.zeros(B, int), n_iter=np.zeros(B, int),
+        small=np.zeros(B, int),
     )  # fmt: skip
     if memory is not None:
         state.steps[:], state.changes[:] = memory.steps, memory.changes
@@ -130,6 +134,8 @@ def minimize(
     converged = np.isfinite(f) & (_slope(x, g, low, high) <= gtol)
     active = everyone[np.isfinite(f) & ~converged]
     _aim(state, active, low, high, max_step)
+    converged[active] = state.promise[active] <= promise
+    active = active[~converged[active]]
 
     while len(active) and p:
         trial = np.clip(
@@ -154,6 +160,7 @@ def minimize(
         flat = FLAT * gtol * np.maximum(unit, np.abs(state.f[took]))
         converged[took] = (slope <= gtol) | ((state.small[took] >= 2) & (slope <= flat))
         _aim(state, took, low, high, max_step)
+        converged[took] |= state.promise[took] <= promise
         if watch is not None and len(took):
             watch(state.f)
 
@@ -242,6 +249,8 @@ def _aim(state: _State, which: Array, low: Array, high: Array, max_step: float) 
     direction[uphill] = -gradient[uphill]
     blind = uphill | ~used.any(1)  # no curvature known: the length of a gradient means nothing
     state.n_pairs[which[blind]] = 0
+    promise = -0.5 * np.einsum("bp,bp->b", direction, gradient)
+    state.promise[which] = np.where(blind, np.inf, promise)
     reach = np.abs(direction).max(1, initial=0.0)
     limit = np.where(blind, 0.2 * max_step, max_step)
     direction *= np.minimum(1.0, limit / np.where(reach > 0, reach, 1.0))[:, None]

@@ -59,7 +59,7 @@ def test_every_member_ends_no_lower_than_without_transfer_and_at_a_maximum(made,
             return -float(fit.value), -fit.of_weights.ravel()
 
         further = scipy_minimize(loss, fitted.W[member].ravel(), jac=True, method="L-BFGS-B")
-        assert -further.fun - fitted.log_likelihood[member] < 0.02  # of some 24 readings
+        assert -further.fun - fitted.log_likelihood[member] < 0.1  # members are averaged
 
 
 def test_a_member_learns_from_its_batch_alone(made, parts, start):
@@ -132,6 +132,7 @@ def test_in_the_span_of_the_latents_the_same_weights_are_found(made, start, monk
     smooth = replace(start, kernels=tuple(RBF(1.0 + q) for q in range(len(start.kernels))))
     full = Observations(made.seen.x, made.seen.y, np.ones_like(made.seen.seen))
     parts = [np.arange(full.n_sites)]
+    monkeypatch.setattr(fit, "SMALL", 0)
     fast = fit_weights(full, parts, smooth, max_iter=300)
     monkeypatch.setattr(fit, "span_of", lambda *_: None)
     dense = fit_weights(full, parts, smooth, max_iter=300)
@@ -144,6 +145,7 @@ def test_in_the_span_of_the_latents_the_same_weights_are_found(made, start, monk
 
 @pytest.mark.parametrize("in_span", [False, True])
 def test_on_a_device_the_same_weights_are_found(made, parts, start, device, in_span, monkeypatch):
+    monkeypatch.setattr(fit, "SMALL", 0 if in_span else 2000)
     monkeypatch.setattr(fit, "LARGE", 0 if in_span else 2000)
     smooth = replace(start, kernels=tuple(RBF(1.0 + q) for q in range(len(start.kernels))))
     full = Observations(made.seen.x, made.seen.y, np.ones_like(made.seen.seen))
@@ -152,6 +154,30 @@ def test_on_a_device_the_same_weights_are_found(made, parts, start, device, in_s
     assert isinstance(there.W, np.ndarray)
     assert_allclose(there.log_likelihood, here.log_likelihood, atol=1e-3)
     assert_allclose(there.W, here.W, atol=0.05)
+
+
+def test_a_table_alone_is_followed_to_its_maximum(made, start):
+    """And ends no lower than from its end SciPy's search can go, to a hundredth."""
+    fitted = fit_weights(made.seen, [np.arange(made.seen.n_sites)], start, max_iter=500)
+
+    def loss(flat):
+        fit = log_likelihood(made.seen, flat.reshape(3, 3, 1), made.noise, made.K)
+        return -float(fit.value), -fit.of_weights.ravel()
+
+    further = scipy_minimize(loss, fitted.W[0].ravel(), jac=True, method="L-BFGS-B")
+    assert -further.fun - fitted.log_likelihood[0] < 0.01
+
+
+def test_large_members_end_early_and_a_table_alone_does_not(rng, monkeypatch):
+    made = world(rng, N=80, k=1)
+    start, parts = start_of(made), [np.arange(40), np.arange(40, 80)]
+    longer = fit_weights(made.seen, parts, start, max_iter=300)
+    monkeypatch.setattr(fit, "ENOUGH", 50)
+    early = fit_weights(made.seen, parts, start, max_iter=300)
+    assert np.all(early.n_iter < longer.n_iter)
+    assert np.all(early.converged)
+    n = made.seen.seen[:, parts[0]].sum()
+    assert np.all(longer.log_likelihood - early.log_likelihood < 0.1 * n)
 
 
 def test_weights_that_are_given_never_end_lower(rng):

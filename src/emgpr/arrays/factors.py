@@ -6,6 +6,7 @@ what was added is kept, `checked` warns of it, and raises when 1e-6 was not enou
 """
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -16,6 +17,8 @@ from jaxtyping import Float
 
 from emgpr.arrays import lapack, products
 from emgpr.arrays.devices import Array, diagonal, fetch
+
+Matrices = Float[Array, "*b n n"]
 
 JITTERS = (0.0, *(10.0**power for power in range(-12, -5)))
 
@@ -74,14 +77,9 @@ class Factor:
         """A⁻¹ on and below the diagonal; above it, anything. It may take the factor's place."""
         return _library(self.lower).inverse_triangle(self.lower, overwrite=True)
 
-    def half_of_inverse_less_square(self, v: Float[Array, "*b n 1"]) -> Float[Array, "*b n n"]:
-        """M with M + Mᵀ = A⁻¹ − vvᵀ: all that a contraction with symmetric matrices needs.
-
-        It may take the factor's place.
-        """
-        library = _library(self.lower)
-        inverse = library.inverse_triangle(self.lower, overwrite=True)
-        return library.half(library.less_square(inverse, v))
+    def inverse_less_square(self, v: Float[Array, "*b n 1"]) -> Float[Array, "*b n n"]:
+        """A⁻¹ − vvᵀ on and below the diagonal. It may take the factor's place."""
+        return _library(self.lower).less_square(self.inverse_triangle(), v)
 
     def logdet(self) -> Float[Array, "*b"]:
         """log |A|."""
@@ -89,35 +87,37 @@ class Factor:
         return xp.asarray(2.0 * xp.sum(xp.log(diagonal(self.lower)), axis=-1))
 
 
-def factor(A: Float[Array, "*b n n"], *, overwrite: bool = False) -> Factor:
+def factor(A: Matrices | Callable[[], Matrices]) -> Factor:
     """Cholesky factors of symmetric matrices, each with the least jitter that works.
 
-    With `overwrite` they may take the place of A.
+    Only what is on and below their diagonals is read. If A is a function that makes them, the
+    factors may take their place; it is called again should jitter be needed.
 
     >>> factor(np.array([[4.0, 2.0], [2.0, 5.0]])).lower
     array([[2., 0.],
            [1., 2.]])
     """
-    xp, library = array_namespace(A), _library(A)
-    *batch, n, _ = A.shape
-    whole = A.reshape(-1, n, n)
-    variances = xp.asarray(diagonal(whole), copy=True)
-    lower, fine = library.cholesky(whole, overwrite=overwrite)
-    jitter = xp.zeros_like(variances[:, 0])
-    for amount in JITTERS[1:]:
-        if fine.all():
-            break
-        weak = ~fine
-        # Whatever became of the lower triangle, the upper one is as it was.
-        upper = xp.triu(whole[weak], k=1)
-        again, own = upper + xp.matrix_transpose(upper), variances[weak]
-        diagonal(again)[...] = own + amount * xp.mean(own, axis=-1, keepdims=True)
-        jitter[weak] = amount
-        lower[weak], fine[weak] = library.cholesky(again, overwrite=overwrite)
+    make = A if callable(A) else None
+    made = A() if callable(A) else A
+    xp, library = array_namespace(made), _library(made)
+    *batch, n, _ = made.shape
+    lower, fine = library.cholesky(made.reshape(-1, n, n), overwrite=make is not None)
+    jitter = xp.zeros_like(lower[:, 0, 0])
     if not fine.all():
-        lower[~fine] = xp.eye(n, dtype=A.dtype, device=array_api_compat.device(A))
+        whole = (made if make is None else make()).reshape(-1, n, n)
+        variances = diagonal(whole)
+        for amount in JITTERS[1:]:
+            weak = ~fine
+            again, own = whole[weak], variances[weak]
+            diagonal(again)[...] = own + amount * xp.mean(own, axis=-1, keepdims=True)
+            jitter[weak] = amount
+            lower[weak], fine[weak] = library.cholesky(again, overwrite=make is not None)
+            if fine.all():
+                break
+    if not fine.all():
+        lower[~fine] = xp.eye(n, dtype=made.dtype, device=array_api_compat.device(made))
         jitter[~fine] = float("nan")
-    return Factor(lower.reshape(A.shape), jitter.reshape(tuple(batch)))
+    return Factor(lower.reshape(*batch, n, n), jitter.reshape(tuple(batch)))
 
 
 def _library(A: Array) -> ModuleType:

@@ -16,6 +16,11 @@ Array = np.ndarray
 SMALL = 48  # rows of a matrix that is over before Python has called for the next
 BLOCK = 128  # rows and columns that are transposed within the cache
 
+# An evaluation frees what it needed beside the covariance, and the next asks for as much. glibc
+# would hand it back in between, and getting it again, page by page, can take as long as half of the
+# factorisation; but it keeps twice the largest block that it saw freed, if below 32 MiB. So:
+np.empty(2**25 - 2**13, np.uint8)
+
 
 def cholesky(
     A: Float[Array, "b n n"], *, overwrite: bool
@@ -67,17 +72,6 @@ def less_square(A: Float[Array, "*b n n"], v: Float[Array, "*b n 1"]) -> Float[A
         return A
     for matrix, column in zip(_stacked(A), _stacked(v), strict=True):
         blas.dsyr(-1.0, column[:, 0], lower=0, a=matrix.T, overwrite_a=1)
-    return A
-
-
-def half(A: Float[Array, "*b n n"]) -> Float[Array, "*b n n"]:
-    """M with M + Mᵀ symmetric and equal to A below the diagonal, in the place of A."""
-    n = A.shape[-1]
-    for start in range(0, n, BLOCK):
-        corner = A[..., start : start + BLOCK, start : start + BLOCK]
-        corner[...] = np.tril(corner)
-        A[..., start : start + BLOCK, start + BLOCK :] = 0.0
-    np.einsum("...ii->...i", A)[...] *= 0.5
     return A
 
 

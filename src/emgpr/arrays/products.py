@@ -48,12 +48,6 @@ def less_square(A: Float[Tensor, "*b n n"], v: Float[Tensor, "*b n 1"]) -> Float
     return A
 
 
-def half(A: Float[Tensor, "*b n n"]) -> Float[Tensor, "*b n n"]:
-    """M with M + Mᵀ = A, which is whole, in its place."""
-    A *= 0.5
-    return A
-
-
 def mirrored(A: Float[Tensor, "*b n n"]) -> Float[Tensor, "*b n n"]:
     """A, which is whole."""
     return A

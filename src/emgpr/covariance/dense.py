@@ -1,21 +1,22 @@
 """The covariance formed in full, its likelihood, and the gradients by contraction.
 
-A matrix over all readings, n = D·N on a side, is the largest thing there is. One is formed; its
-factor and its inverse take its place, and what else has that size goes by in panels, the rows of
-some tasks at a time.
+A matrix over all readings, n = D·N on a side, is the largest thing there is. One is formed, of a
+single table only its lower triangle; its factor and its inverse take its place, and what else
+has that size goes by in panels, the rows of some tasks at a time.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-from emgpr.arrays import Array, diagonal, empty, factor, namespace
+from emgpr.arrays import Array, diagonal, empty, factor, fetch, like, namespace
 from emgpr.observations import Observations
 
 LOG_2PI = float(np.log(2 * np.pi))
 PANEL = 1.5e5  # numbers in a panel, if it is of several tasks
-GAPS = 0.85  # share of readings made, below which one table is worked on without the others
 
 
 def coregionalization(W: Float[Array, "*b Q D k"]) -> Float[Array, "*b Q D D"]:
@@ -33,7 +34,7 @@ def between_tasks(
     batch = np.broadcast_shapes(B.shape[:-3], K.shape[:-3])
     flat = K.reshape(*K.shape[:-3], Q, N * M)
 
-    def rows(tasks: slice) -> Float[Array, "*d l N D M"]:
+    def rows(tasks: slice) -> Array:  # (*d, l, N, D, M)
         mixed = xp.matrix_transpose(_side_by_side(B[..., tasks, :])) @ flat
         return xp.moveaxis(mixed.reshape(*batch, -1, D, N, M), -2, -3)
 
@@ -86,43 +87,130 @@ def likelihood_and_contractions(
     with respect to K_q only the symmetric part means anything: K_q moves as a symmetric matrix.
     """
     xp = namespace(K)
-    B = coregionalization(W)
-    cov, y = readings(table, B, noise, K), table.stacked[..., None]
-    read = None
-    if cov.ndim == 2 and table.n_readings < GAPS * len(cov):
-        (read,) = xp.nonzero(table.seen.reshape(-1))
-        cov, y = cov[read[:, None], read], y[read]
-    L = factor(cov, overwrite=True)
+    *batch, Q, N, _ = K.shape
+    B, D, alone = coregionalization(W), noise.shape[-1], not batch
+    rows = _rows_of(table)
+    if alone:
+        L, y = factor(partial(_lower, rows, B, noise, K)), table.y[table.seen][:, None]
+    else:
+        L, y = factor(partial(readings, table, B, noise, K)), table.stacked[..., None]
     gamma = L.solve(y)
     value = -0.5 * (xp.sum(y * gamma, axis=(-2, -1)) + L.logdet() + _seen(table) * LOG_2PI)
     value = xp.where(xp.isnan(L.jitter), -float("inf"), value)
 
-    *batch, Q, N, _ = K.shape
-    D = noise.shape[-1]
-    # cov⁻¹ − γγᵀ = M + Mᵀ is the paper's G, less its sign. K and B are symmetric: M will do.
-    M = L.half_of_inverse_less_square(gamma)
-    if read is not None:
-        of_all = empty(K, D * N, D * N)
-        of_all[...] = 0.0
-        of_all[read[:, None], read] = M
-        M = of_all
-    elif not table.complete:  # readings that were not made have unit rows, and say nothing of K_q
-        diagonal(M)[~table.seen.reshape(*table.seen.shape[:-2], D * N)] = 0.0
-    M = xp.moveaxis(M.reshape(*batch, D, N, D, N), -3, -2)
-    of_noise = -xp.sum(diagonal(M), axis=-1)
-    of_B = empty(K, *batch, D, D, Q)
-    flat = xp.matrix_transpose(K.reshape(*batch, Q, N * N))
+    # cov⁻¹ − γγᵀ is the paper's G, less its sign. K and B are symmetric: half of it will do.
+    G = L.inverse_less_square(gamma)
+    if not (alone or table.complete):  # readings that were not made say nothing of K_q
+        diagonal(G)[~table.seen.reshape(*table.seen.shape[:-2], D * N)] = 0.0
+    of_B, of_noise = (like(np.zeros((*batch, *some, D, D)), K) for some in ((Q,), ()))
     of_K = None
-    for tasks in _panels(D, int(np.prod(batch)) * N * D * N):
-        panel = M[..., tasks, :, :, :].reshape(*batch, -1, N * N)
-        of_B[..., tasks, :, :] = -(panel @ flat).reshape(*batch, -1, D, Q)
+    for i, own in enumerate(rows):
+        M = _half(G, rows[: i + 1], N)
+        per_pair = (own.tasks.stop - own.tasks.start, own.tasks.stop)
+        at_one_site = xp.sum(M[..., own.at_one_site], axis=-1)
+        of_noise[own.pairs] = -at_one_site.reshape(*batch, *per_pair)
+        by_latent = own.of(K).reshape(*batch, Q, -1) @ xp.matrix_transpose(M)
+        of_B[own.pairs] = -by_latent.reshape(*batch, Q, *per_pair)
         if of_kernels:
-            slope = -_side_by_side(B[..., tasks, :]) @ panel
-            if of_K is None:
-                of_K = slope.reshape(*batch, Q, N, N)
-            else:
-                of_K += slope.reshape(*batch, Q, N, N)
-    return value, _symmetric(xp.moveaxis(of_B, -1, -3)), _symmetric(of_noise), of_K
+            slope = (-_side_by_side(B[own.pairs]) @ M).reshape(*batch, Q, -1, N)
+            of_K = own.added(slope, of_K)
+    return value, _symmetric(of_B), _symmetric(of_noise), of_K
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of a covariance: some tasks' at all sites, or one task's where it was read."""
+
+    tasks: slice
+    sites: Int[Array, " m"] | None  # None: all
+    place: slice  # in the covariance
+    at_one_site: Int[Array, " m"]  # of the pairs of these sites with all: those with themselves
+
+    @property
+    def pairs(self) -> tuple:
+        """Of an array over pairs of tasks: these tasks' with all up to them."""
+        return ..., self.tasks, slice(self.tasks.stop)
+
+    def of(self, K: Float[Array, "*b N M"]) -> Float[Array, "*b m M"]:
+        """Of a matrix over all sites: the rows of these."""
+        return K if self.sites is None else K[..., self.sites, :]
+
+    def added(
+        self, slope: Float[Array, "*b m N"], total: Float[Array, "*b N N"] | None
+    ) -> Float[Array, "*b N N"]:
+        """A total over all sites, which may have to be begun, with that of these rows."""
+        if total is None:
+            if self.sites is None:
+                return slope
+            *batch, _, N = slope.shape
+            total = like(np.zeros((*batch, N, N)), slope)
+        total[..., slice(None) if self.sites is None else self.sites, :] += slope
+        return total
+
+
+def _rows_of(table: Observations) -> list[_Rows]:
+    """The rows of what was read in a table; in a batch of tables, of all that might have been."""
+    *batch, D, N = table.seen.shape
+    if batch or table.complete:
+        everywhere = like(np.arange(N) * (N + 1), table.y)
+        return [
+            _Rows(tasks, None, slice(tasks.start * N, tasks.stop * N), everywhere)
+            for tasks in _panels(D, int(np.prod(batch)) * N * D * N)
+        ]
+    rows, start = [], 0
+    for d, seen in enumerate(fetch(table.seen)):
+        (sites,) = np.nonzero(seen)
+        place = slice(start, start + len(sites))
+        own = None if len(sites) == N else like(sites, table.y)
+        pairs = like(np.arange(len(sites)) * N + sites, table.y)
+        rows.append(_Rows(slice(d, d + 1), own, place, pairs))
+        start = place.stop
+    return rows
+
+
+def _lower(
+    rows: list[_Rows],
+    B: Float[Array, "Q D D"],
+    noise: Float[Array, "D D"],
+    K: Float[Array, "Q N N"],
+) -> Float[Array, "n n"]:
+    """The covariance of what was read in one table, on and below its diagonal."""
+    xp, (Q, N, _), n = namespace(K), K.shape, rows[-1].place.stop
+    cov = empty(K, n, n)
+    for i, own in enumerate(rows):
+        mixed = _side_by_side(B[own.pairs]).T @ own.of(K).reshape(Q, -1)
+        mixed[:, own.at_one_site] += noise[own.pairs].reshape(-1, 1)
+        mixed = mixed.reshape(own.tasks.stop - own.tasks.start, own.tasks.stop, -1, N)
+        for other in rows[: i + 1]:
+            block = mixed[:, other.tasks]
+            block = block if other.sites is None else block[..., other.sites]
+            n_rows = own.place.stop - own.place.start
+            cov[own.place, other.place] = xp.moveaxis(block, 1, 2).reshape(n_rows, -1)
+    return cov
+
+
+def _half(
+    G: Float[Array, "*b n n"], rows: list[_Rows], N: int
+) -> Float[Array, "*b task_pairs site_pairs"]:
+    """Of M + Mᵀ = G, M below the diagonal: the last of these rows, pairs of tasks with all."""
+    xp, own = namespace(G), rows[-1]
+    *batch, _, _ = G.shape
+    tasks, sites = own.tasks.stop - own.tasks.start, len(own.at_one_site)
+    parts = []
+    for other in rows:
+        block = G[..., own.place, other.place]
+        if other is own:
+            block = xp.tril(block)
+            diagonal(block)[...] *= 0.5
+        others = other.tasks.stop - other.tasks.start
+        block = xp.moveaxis(block.reshape(*batch, tasks, sites, others, -1), -3, -2)
+        if other.sites is not None:
+            whole = like(np.zeros((tasks, others, sites, N)), G)
+            whole[..., other.sites] = block
+            block = whole
+        parts.append(block)
+    M = parts[0] if len(parts) == 1 else xp.concat(parts, axis=-3)
+    return M.reshape(*batch, tasks * own.tasks.stop, sites * N)
 
 
 def _symmetric(A: Float[Array, "*b D D"]) -> Float[Array, "*b D D"]:
@@ -133,7 +221,7 @@ def _symmetric(A: Float[Array, "*b D D"]) -> Float[Array, "*b D D"]:
 def _panels(D: int, size: int) -> Iterator[slice]:
     """The tasks, as many at a time as `size` numbers for each allow."""
     step = max(1, int(PANEL // max(size, 1)))
-    return (slice(start, start + step) for start in range(0, D, step))
+    return (slice(start, min(start + step, D)) for start in range(0, D, step))
 
 
 def _side_by_side(B: Float[Array, "*b Q l D"]) -> Float[Array, "*b Q lD"]:

@@ -13,12 +13,14 @@ the noises are independent, so may the sites of each output.
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from emgpr.arrays import Array, diagonal, factor, fetch, like, namespace
+from emgpr.arrays import Array, diagonal, empty, factor, fetch, like, namespace
 from emgpr.covariance.dense import LOG_2PI
 from emgpr.observations import Observations
 
@@ -76,17 +78,18 @@ def span_of(
     """
     xp = namespace(K)
     least = TOLERANCE * float(np.linalg.eigvalsh(noise)[0])
-    Phi = []
-    for matrix in K:
-        values, vectors = xp.linalg.eigh(matrix)
-        kept = values > least
-        Phi += [vectors[:, kept] * xp.sqrt(values[kept])] * rank
-    sizes = [columns.shape[1] for columns in Phi]
+    n_kept = (fetch(xp.linalg.eigvalsh(K)) > least).sum(axis=1)  # without vectors: a third of it
+    sizes = np.repeat(n_kept, rank).tolist()
     R, n = sum(sizes), table.n_readings
     groups = _counted_together(table, noise)
     if R**3 + PASSES * len(groups) * R**2 > (WORTH * n) ** 3:
         logger.debug("Step 2 in full: %d columns, %d terms, %d readings", R, len(groups), n)
         return None
+    Phi = []
+    for matrix, size in zip(K, sizes[::rank], strict=True):
+        lam, vectors = xp.linalg.eigh(matrix)
+        largest = slice(len(lam) - size, None)
+        Phi += [vectors[:, largest] * xp.sqrt(lam[largest])] * rank
     features = xp.concat(Phi, axis=1)
     ends = np.cumsum(sizes).tolist()
     return Span(
@@ -131,16 +134,10 @@ def log_likelihood_in_span(
     Q, D, rank = W.shape
     heard = np.swapaxes(W, 1, 2).reshape(Q * rank, D)  # a row for each block
     precisions = [term.precision(noise) for term in span.terms]
-    B, b = xp.zeros_like(span.terms[0].G), xp.zeros_like(span.members[:, 0])
+    b = xp.zeros_like(span.members[:, 0])
     for term, precision in zip(span.terms, precisions, strict=True):
-        scaled = heard @ precision
-        b += xp.sum(term.projected * (span.members @ like(scaled, B)), axis=1)
-        C = span.members @ like(scaled @ heard.T, B)  # C[of_i, q]
-        for q, columns in enumerate(span.blocks):
-            B[:, columns] += term.G[:, columns] * C[:, q, None]
-    variances = diagonal(B)
-    variances += 1.0
-    L = factor(B, overwrite=True)
+        b += xp.sum(term.projected * (span.members @ like(heard @ precision, b)), axis=1)
+    L = factor(partial(_lower, span, [heard @ P @ heard.T for P in precisions]))
     if bool(xp.isnan(L.jitter)):
         return -np.inf, np.zeros_like(W)
     a = L.solve(b[:, None])[:, 0]
@@ -155,6 +152,21 @@ def log_likelihood_in_span(
         pulled = fetch(span.members.T @ (a[:, None] * term.projected))
         gradient += (pulled - E @ heard) @ precision
     return 0.5 * float(value), np.swapaxes(gradient.reshape(Q, rank, D), 1, 2)
+
+
+def _lower(span: Span, C: Sequence[Float[np.ndarray, "QK QK"]]) -> Float[Array, "R R"]:
+    """B on and below its diagonal, from the C of every term."""
+    B = empty(span.members, span.n_columns, span.n_columns)
+    for columns, of_block in zip(span.blocks, np.stack(C, axis=-1), strict=True):
+        rows = slice(columns.start, None)
+        scale = span.members[rows] @ like(of_block, B)  # C[of_i, q], a column a term
+        part = B[rows, columns]
+        part[...] = span.terms[0].G[rows, columns] * scale[:, :1]
+        for t, term in enumerate(span.terms[1:], start=1):
+            part += term.G[rows, columns] * scale[:, t, None]
+    variances = diagonal(B)
+    variances += 1.0
+    return B
 
 
 def _below(span: Span, inverse: Float[Array, "R R"]) -> Float[Array, "R R"]:

@@ -13,7 +13,7 @@ from emgpr.latents.latent import Latent
 from emgpr.latents.objective import loss_of
 from emgpr.latents.prior import Prior, noise_prior, variances
 from emgpr.latents.search import Search, search_space
-from emgpr.latents.starts import SLOPE, Peaks, find_peaks
+from emgpr.latents.starts import NOTHING, SLOPE, Peaks, find_peaks
 from emgpr.observations import Observations
 from emgpr.optimize import Minima, minimize
 
@@ -100,7 +100,13 @@ def _climb(problem: _Climb) -> list[tuple[float, Latent]]:
     table, kernel, search, peaks, max_iter, weak_prior, device = problem
     loss = loss_of(table, kernel, peaks.whose, weak_prior=weak_prior, device=device)
     ends = minimize(
-        loss, peaks.x, bounds=search.bounds, max_iter=max_iter, gtol=SLOPE, memory=peaks.memory
+        loss,
+        peaks.x,
+        bounds=search.bounds,
+        max_iter=max_iter,
+        gtol=SLOPE,
+        promise=NOTHING,
+        memory=peaks.memory,
     )
     latents = []
     for i, d in enumerate(peaks.whose):

@@ -28,6 +28,8 @@ BEHIND = 10.0  # and one that lags by this much in log-likelihood is none
 NOISES = np.log(np.geomspace(1e-4, 2.0, 16))  # at which starts are compared
 RUNS = 2  # peaks of a task that are followed to the end
 SLOPE = 1e-2  # of the log-likelihood, for a factor e of a parameter: none
+LITTLE = 0.1  # log-likelihood that need not be gained on some of the sites,
+NOTHING = 1e-4  # and on all
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,14 @@ def find_peaks(
     whose = np.repeat(np.arange(D), starts.shape[1])
     loss = loss_of(some, kernel, whose, weak_prior=weak_prior, device=device)
     x0 = starts.reshape(-1, starts.shape[-1])
-    ends = minimize(loss, x0, bounds=search.bounds, max_iter=min(FEW, max_iter), gtol=SLOPE)
+    ends = minimize(
+        loss,
+        x0,
+        bounds=search.bounds,
+        max_iter=min(FEW, max_iter),
+        gtol=SLOPE,
+        promise=LITTLE,
+    )
     kept: list[int] = []
     for d in range(D):
         own = np.flatnonzero(whose == d)

@@ -5,6 +5,7 @@ What is known comes and what is believed goes as NumPy arrays; the work is done 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -95,7 +96,7 @@ def _condition(
     step = max(1, int(room(device) // (8 * N * (D * D + len(kernels) + x.shape[1]))))
     seen = known.seen.reshape(-1, 1)
     for member in range(L):
-        L_factor = factor(readings(known, Bs[member], noise, K), overwrite=True).checked(
+        L_factor = factor(partial(readings, known, Bs[member], noise, K)).checked(
             f"covariance of the {known.n_readings} readings conditioned on"
         )
         gamma = L_factor.solve(known.stacked[:, None])

@@ -10,6 +10,7 @@ leave together. Beliefs are about readings, noise included; NaN where none was m
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -58,7 +59,7 @@ def held_out(
         K = matrices([kernels[q] for q in latents], block.x)
         for member in range(len(W)):
             B_block = put(B[member][latents][:, tasks][..., tasks], device)
-            L_factor = factor(readings(block, B_block, own, K), overwrite=True).checked(
+            L_factor = factor(partial(readings, block, B_block, own, K)).checked(
                 f"covariance of the {block.n_readings} readings cross-validated"
             )
             gamma, P = L_factor.solve(block.stacked[:, None])[:, 0], L_factor.inverse()
@@ -116,7 +117,7 @@ def held_out_of_neighbours(
             K = matrices([kernels[q] for q in latents], there.x)
             for member in range(len(W)):
                 B_block = put(B[member][latents][:, tasks][..., tasks], device)
-                L_factor = factor(readings(there, B_block, own, K), overwrite=True).checked(
+                L_factor = factor(partial(readings, there, B_block, own, K)).checked(
                     f"covariance of {n} neighbouring sites"
                 )
                 rows = fetch(L_factor.solve(rhs)[:, ::n])

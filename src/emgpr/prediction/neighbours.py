@@ -1,6 +1,7 @@
 """Conditioning on the nearest sites only: a small solve a site, whatever N is."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -102,7 +103,7 @@ def _condition(
         seen = tables.seen.reshape(len(tables.x), -1, 1)
         y = tables.stacked[..., None]
         for member in range(L):
-            L_factor = factor(readings(tables, Bs[member], noise, K), overwrite=True).checked(
+            L_factor = factor(partial(readings, tables, Bs[member], noise, K)).checked(
                 f"covariance of {tables.n_sites} neighbouring sites"
             )
             cross = between_tasks(Bs[member], Kx).reshape(*seen.shape[:2], D) * seen

@@ -1,6 +1,7 @@
 """The signals of many sites at once: their joint belief, and draws from it."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float
@@ -42,7 +43,7 @@ def condition_jointly(
         if not block.n_sites:
             continue
         noises = put(noise[np.ix_(tasks, tasks)], device)
-        L = factor(readings(block, own, noises, matrices(heard, block.x)), overwrite=True).checked(
+        L = factor(partial(readings, block, own, noises, matrices(heard, block.x))).checked(
             f"covariance of the {block.n_readings} readings conditioned on"
         )
         cross = between_tasks(own, matrices(heard, block.x, new)).reshape(-1, n * M)

@@ -20,10 +20,29 @@ Array = np.ndarray
 ENOUGH = 400  # readings of a part, on which the ascent starts,
 EACH = 20  # and at least so many for each parameter: fewer lead astray
 FLAT = 1e-6  # for each reading: what one of two steps must gain to be followed by a third,
-LOOSE = 3e-5  # if the joint ascent moves on from there in any case
-LARGE = 2000  # readings; of fewer, a device is quicker with the dense form of all members at once
+LOOSE = 3e-5  # if the joint ascent moves on from there, or members are averaged in any case
+CLOSE = 1e-5  # for each reading: what the next step must promise to be made,
+NEAR = 1e-4  # on a large table,
+WAY = 3e-4  # on some of the sites,
+EARLY = 2e-3  # and on the large batch of a member, which predicts from all readings as it does
+SMALL = 100  # readings; of fewer, the dense form of all members at once is quicker,
+LARGE = 2000  # and on a device of fewer than these
 
-_Problem = tuple[Observations | None, Observations, Mixture, Array, int, float, str]
+_Problem = tuple[Observations | None, Observations, Mixture, Array, "_Patience", str]
+
+
+@dataclass(frozen=True)
+class _Patience:
+    """When an ascent ends: gains and promises are for each reading."""
+
+    max_iter: int
+    gain: float
+    promise: float
+
+    def on(self, n: float, promise: float = 0.0) -> dict[str, Any]:
+        """Settings of a search on so many readings, which may be content with less."""
+        enough = n * max(promise, self.promise)
+        return {"max_iter": self.max_iter, "ftol": self.gain, "unit": n, "promise": enough}
 
 
 @dataclass(frozen=True)
@@ -57,6 +76,7 @@ def fit_weights(
     if W is None:
         W = np.broadcast_to(start.W, (len(parts), *start.W.shape))
     n = start.W.shape[1] * max(map(len, parts))
+    patience = _Patience(max_iter, LOOSE if loosely else FLAT, _promise(n, len(parts)))
     runs = chunks(len(parts), 32.0 * n * n, n_jobs, room(device))
     fewer = sum(map(len, few)) < sum(map(len, parts))
     problems = [
@@ -65,8 +85,7 @@ def fit_weights(
             seen.batches([parts[i] for i in run]),
             start,
             W[list(run)],
-            max_iter,
-            LOOSE if loosely else FLAT,
+            patience,
             device,
         )
         for run in runs
@@ -99,20 +118,26 @@ def without_transfer(start: Mixture, log_likelihood: float) -> FittedWeights:
     return FittedWeights(start.W[None], value, np.array([True]), np.array([0]))
 
 
+def _promise(n: int, n_members: int) -> float:
+    """What the next step must promise for each of n readings, of tables as many as there are."""
+    if n_members > 1:
+        return EARLY if n > ENOUGH else LOOSE
+    return NEAR if n > LARGE else CLOSE
+
+
 def _fit(problem: _Problem) -> FittedWeights:
     """Most of the way on some of the sites, if there are many, and the end on all."""
-    some, tables, start, W0, max_iter, flat, device = problem
+    some, tables, start, W0, patience, device = problem
     L = len(W0)
     x0, n = W0.reshape(L, -1), tables.n_readings / L
-    settings: Any = {"max_iter": max_iter, "ftol": flat}
     loss = _loss(tables, start, device)
     if some is not None:
         n_some = some.n_readings / L
-        way = minimize(_loss(some, start, device), x0, unit=n_some, **settings)
+        way = minimize(_loss(some, start, device), x0, **patience.on(n_some, WAY))
         memory = way.memory.of(range(L), n / n_some)
-        end = minimize(loss, way.x, memory=memory, unit=n, **settings)
+        end = minimize(loss, way.x, memory=memory, **patience.on(n))
     if some is None or not np.isfinite(end.value).all():
-        end = minimize(loss, x0, unit=n, **settings)
+        end = minimize(loss, x0, **patience.on(n))
     return FittedWeights(end.x.reshape(L, *start.W.shape), -end.value, end.converged, end.n_iter)
 
 
@@ -123,7 +148,7 @@ def _loss(tables: Observations, start: Mixture, device: str) -> Objective:
     K = matrices(start.kernels, tables.x)
     shape = start.W.shape
     spans: list[Span | None] = [None]
-    if device == "cpu" or tables.n_tasks * tables.n_sites > LARGE:
+    if tables.n_tasks * tables.n_sites > (SMALL if device == "cpu" else LARGE):
         spans = [span_of(tables.table(i), start.noise, K[i], shape[2]) for i in range(L)]
 
     def in_span(flat: Float[Array, "b p"], which: Int[Array, " b"]) -> tuple[Array, Array]:
