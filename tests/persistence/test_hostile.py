@@ -138,7 +138,7 @@ FORGED = {
         index={"index": {"kind": "range", "of": {"tuple": [0, 10**12, 1]}, "names": [None]}}
     ),
     "2 output_names for 3 columns": say(output_names=["a", "b"]),
-    "not different texts": say(output_names=["a", "b", "a"]),
+    "'output_names' are not texts": say(output_names=["a", "b", 3]),
     "conditioning": say(conditioning=-3),
     "a str where names": say(settings={"dict": "os.system"}),
 }  # fmt: skip

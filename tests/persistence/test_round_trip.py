@@ -93,6 +93,8 @@ MODELS = {
     "an array of bounds": quick(sk.RBF(np.ones(2), np.array([[0.1, 10], [0.2, 20]]))),
     "fixed": quick(sk.RationalQuadratic(0.4, 2.0, "fixed", "fixed") + sk.WhiteKernel(0.1)),
     "odd kernels": quick(sk.Exponentiation(sk.RBF(0.5), 2) + sk.ExpSineSquared(0.5, 3.0)),
+    "no variance at the origin": quick(sk.DotProduct(0.0, "fixed") + sk.RBF(0.5)),
+    "noise without a bound": quick(sk.RBF(0.5) + sk.WhiteKernel(0.1, (1e-5, np.inf))),
     "infinitely smooth": quick(sk.Matern(0.5, nu=np.inf)),
     "log": quick(transform="log"),
     "a transform each": quick(transform=["log", None, "yeo-johnson"]),

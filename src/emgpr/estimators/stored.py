@@ -143,7 +143,7 @@ def _state(model: Any) -> dict[str, Any]:
         "lost": model._lost,
         "history": [tuple(stage) for stage in model.history_] if ascended else None,
         "log_likelihood": model.log_marginal_likelihood_value_,
-        "n_iter": model.n_iter_,
+        "n_iter": int(model.n_iter_),
         "converged": bool(model.converged_),
         "conditioning": model.conditioning_,
     }
