@@ -7,7 +7,17 @@ package knows torch, and this one imports it only when a device is asked for.
 
 from array_api_compat import array_namespace as namespace
 
-from emgpr.arrays.devices import Array, diagonal, empty, fetch, like, put, room, settle
+from emgpr.arrays.devices import (
+    Array,
+    diagonal,
+    empty,
+    fetch,
+    like,
+    put,
+    refuse_unknown,
+    room,
+    settle,
+)
 from emgpr.arrays.factors import JITTERS, Factor, JitterWarning, NumericalError, factor
 
 __all__ = [
@@ -23,6 +33,7 @@ __all__ = [
     "like",
     "namespace",
     "put",
+    "refuse_unknown",
     "room",
     "settle",
 ]

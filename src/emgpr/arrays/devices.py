@@ -26,12 +26,7 @@ def settle(device: Any) -> str:
     >>> settle("cpu")
     'cpu'
     """
-    known = ("cpu", "cuda", "torch", "auto")
-    if device not in known and not str(device).startswith("cuda:"):
-        raise ValueError(
-            f'device={device!r}; expected "cpu" (NumPy), "cuda" or "cuda:1" (a GPU), "torch" '
-            '(torch on the CPU) or "auto". Others do not work in numbers of 64 bits.'
-        )
+    refuse_unknown(device)
     if device == "auto":
         return _whatever_is_there()
     if device.startswith("cuda"):
@@ -39,6 +34,16 @@ def settle(device: Any) -> str:
     elif device == "torch":
         _torch(device)
     return device
+
+
+def refuse_unknown(device: Any) -> None:
+    """Raise if this means no device on any machine."""
+    known = ("cpu", "cuda", "torch", "auto")
+    if device not in known and not str(device).startswith("cuda:"):
+        raise ValueError(
+            f'device={device!r}; expected "cpu" (NumPy), "cuda" or "cuda:1" (a GPU), "torch" '
+            '(torch on the CPU) or "auto". Others do not work in numbers of 64 bits.'
+        )
 
 
 def _whatever_is_there() -> str:

@@ -4,6 +4,8 @@ from emgpr.estimators.emgpr import EMGPR
 from emgpr.estimators.family import ICM, LMC, SLFM, IndependentGP
 from emgpr.estimators.findings import CrossValidation, TransferReport
 from emgpr.estimators.left_out import spatial_blocks
+from emgpr.estimators.loading import load
+from emgpr.persistence import ModelFileError
 
 __all__ = [
     "EMGPR",
@@ -12,6 +14,8 @@ __all__ = [
     "SLFM",
     "CrossValidation",
     "IndependentGP",
+    "ModelFileError",
     "TransferReport",
+    "load",
     "spatial_blocks",
 ]

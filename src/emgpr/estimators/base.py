@@ -23,6 +23,7 @@ from emgpr.estimators.door import (
 )
 from emgpr.estimators.predictor import Predictor
 from emgpr.estimators.settings import FEW_SITES, Unread, check_settings, settle
+from emgpr.estimators.stored import Stored
 from emgpr.estimators.switch_off import switch_off
 from emgpr.estimators.validation import losing_outputs
 from emgpr.execution import RandomState, generator, threads_for
@@ -60,7 +61,7 @@ Learner: TypeAlias = (
 )
 
 
-class MultiOutputGP(Predictor):
+class MultiOutputGP(Stored, Predictor):
     """Every estimator of the family; each makes some of these settings its parameters."""
 
     n_latents: int | Literal["auto"] | None = None
@@ -124,8 +125,7 @@ class MultiOutputGP(Predictor):
             self._apart = apart(tasks, seen.n_tasks)  # what no transfer would have been
             self._remember(seen, parts, mixture, members)
             if self.transfer == "safe" and seen.n_tasks > 1:
-                self._lost = {by: losing_outputs(self, by) for by in ("site", "output")}
-        self.alone_ = {by: [self.output_names_[d] for d in lost] for by, lost in self._lost.items()}
+                self._keep_apart({by: losing_outputs(self, by) for by in ("site", "output")})
         return self
 
     def _enter(self, X: Any, y: Any) -> Observations:

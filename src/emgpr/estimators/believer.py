@@ -70,23 +70,38 @@ class Believer(BaseEstimator):
         learned: Mixture,
         members: FittedWeights,
     ) -> Self:
-        self._seen = seen
-        self._parts = parts
-        self.batches_ = [self._rows[part] for part in parts]
-        self.kernels_ = list(learned.kernels)
-        self._noise = learned.noise
-        joined = self._settled.correlated
-        self.noise_ = self._noise if joined else np.diagonal(self._noise).copy()
-        self.weights_ = members.W
-        self.coregionalization_ = coregionalization(members.W).mean(axis=0)
+        self._hold(seen, parts, learned.kernels, learned.noise, members.W)
         self.log_marginal_likelihood_value_ = float(members.log_likelihood.sum())
         self.n_iter_ = max(self.n_iter_, int(members.n_iter.max()), 1)
         self.conditioning_ = self._affordable(seen)
-        shares = variance_shares(self.kernels_, self.weights_, self._noise, seen.x)
+        self._keep_apart({})
+        return self
+
+    def _hold(
+        self,
+        seen: Observations,
+        parts: list[Int[Array, " _"]],
+        kernels: Sequence[Kernel],
+        noise: Float[Array, "D D"],
+        W: Float[Array, "L Q D k"],
+    ) -> None:
+        """What was learned and from what, and all that follows from it."""
+        self._seen = seen
+        self._parts = parts
+        self.batches_ = [self._rows[part] for part in parts]
+        self.kernels_ = list(kernels)
+        self._noise = noise
+        self.noise_ = noise if self._settled.correlated else np.diagonal(noise).copy()
+        self.weights_ = W
+        self.coregionalization_ = coregionalization(W).mean(axis=0)
+        shares = variance_shares(self.kernels_, W, noise, seen.x)
         columns = [*(f"latent {q}" for q in range(len(self.kernels_))), "noise"]
         self.variance_shares_ = pd.DataFrame(shares, index=self.output_names_, columns=columns)
-        self._lost = {}
-        return self
+
+    def _keep_apart(self, lost: dict[str, Int[Array, " _"]]) -> None:
+        """Outputs that keep to their own process, by what else is known there."""
+        self._lost = lost
+        self.alone_ = {by: [self.output_names_[d] for d in own] for by, own in lost.items()}
 
     @property
     def _device(self) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Kernel
 
+from emgpr.arrays import refuse_unknown
 from emgpr.arrays import settle as settle_device
 from emgpr.ensemble import PARTITIONS, RULES
 from emgpr.observations import Observations
@@ -97,8 +98,14 @@ def settle(model: Any, seen: Observations) -> Settled:
 
 
 def check_settings(model: Any) -> None:
-    """Raise if a setting of this estimator means nothing, saying what would."""
+    """Raise if a setting of this estimator means nothing here, saying what would."""
     settle_device(model.device)
+    check_choices(model)
+
+
+def check_choices(model: Any) -> None:
+    """Raise if a setting means nothing anywhere: whether the device is there is not asked."""
+    refuse_unknown(model.device)
     for name in ("max_iter", "n_restarts"):
         _whole(model, name)
     if model.rank is not None:
