@@ -21,7 +21,7 @@ from emgpr.estimators.door import (
     enter_outputs,
     refuse_unobserved,
 )
-from emgpr.estimators.predictor import Predictor
+from emgpr.estimators.mapper import Mapper
 from emgpr.estimators.settings import FEW_SITES, Unread, check_settings, settle
 from emgpr.estimators.stored import Stored
 from emgpr.estimators.switch_off import switch_off
@@ -61,7 +61,7 @@ Learner: TypeAlias = (
 )
 
 
-class MultiOutputGP(Stored, Predictor):
+class MultiOutputGP(Stored, Mapper):
     """Every estimator of the family; each makes some of these settings its parameters."""
 
     n_latents: int | Literal["auto"] | None = None
@@ -83,6 +83,7 @@ class MultiOutputGP(Stored, Predictor):
         latent_learner: Learner = "exact",
         transform: Any = None,
         normalize_y: bool = True,
+        crs: str | None = None,
         max_iter: int = 120,
         n_restarts: int = 5,
         n_jobs: int | None = None,
@@ -95,6 +96,7 @@ class MultiOutputGP(Stored, Predictor):
         self.latent_learner = latent_learner
         self.transform = transform
         self.normalize_y = normalize_y
+        self.crs = crs
         self.max_iter = max_iter
         self.n_restarts = n_restarts
         self.n_jobs = n_jobs

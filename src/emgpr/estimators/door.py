@@ -10,6 +10,7 @@ from jaxtyping import Float
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
+from emgpr.geo import Places, doubt_flat
 from emgpr.observations import first_bad
 
 Array = np.ndarray
@@ -18,7 +19,10 @@ FEW = 10  # readings of an output beside others that have far more
 
 
 def enter_inputs(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Float[Array, "N P"]:
-    """The inputs as numbers; remembers (or checks) the names and number of columns."""
+    """The inputs as kernels see them; remembers (or checks) the names and number of columns.
+
+    Longitude and latitude of an estimator with a `crs` are points on the sphere from here on.
+    """
     _refuse_text(X, "X", "Encode it as numbers, or leave it out of the inputs.")
     array = validate_data(
         estimator, X, reset=fitting, dtype=np.float64, ensure_all_finite=False,
@@ -30,7 +34,17 @@ def enter_inputs(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Float[Ar
             f"by {type(estimator).__name__}. Check the filter or the file that X comes from."
         )
     _refuse_infinite(array, "X", _names(X, array.shape[1]), "input column", nan_too=True)
-    return array
+    names, crs = input_names(estimator), getattr(estimator, "crs", None)
+    doubt = doubt_flat(names, crs) if fitting else None
+    if doubt:
+        warnings.warn(doubt, UserWarning, stacklevel=4)  # the user's call of fit
+    return Places.of(names, crs).enter(array)
+
+
+def input_names(estimator: Any) -> list[str]:
+    """Names of the input columns: as they were at fit, or their numbers."""
+    names = getattr(estimator, "feature_names_in_", range(estimator.n_features_in_))
+    return [str(name) for name in names]
 
 
 def enter_outputs(

@@ -82,6 +82,11 @@ class EMGPR(MultiOutputGP):
     normalize_y : bool
         Bring every output to mean 0 and variance 1 first. The kernels have unit
         variance, so switch this off only if yours already are.
+    crs : str or None
+        What the places in X are: "EPSG:4326" for longitude and latitude, found by the columns'
+        names or the first two; kernels then see points on the sphere, three columns in km.
+        Or a projected system such as "EPSG:32632", whose x and y are used as they are. Maps carry
+        it (`predict_grid`). Needs pyproj: `pip install 'emgpr[geo]'`.
     max_iter : int
         Iterations of each optimisation at most.
     n_restarts : int
@@ -147,6 +152,7 @@ class EMGPR(MultiOutputGP):
         latent_learner: Learner = "exact",
         transform: Any = "auto",
         normalize_y: bool = True,
+        crs: str | None = None,
         max_iter: int = 250,
         n_restarts: int = 5,
         n_jobs: int | None = None,
@@ -160,6 +166,7 @@ class EMGPR(MultiOutputGP):
             latent_learner=latent_learner,
             transform=transform,
             normalize_y=normalize_y,
+            crs=crs,
             max_iter=max_iter,
             n_restarts=n_restarts,
             n_jobs=n_jobs,

@@ -12,6 +12,7 @@ import pandas as pd
 from sklearn.gaussian_process.kernels import Kernel
 
 from emgpr.estimators.settings import Settled
+from emgpr.geo import columns_given
 from emgpr.kernels import matrix
 from emgpr.persistence import ModelFileError
 from emgpr.transforms import Fitted, Map, Marginals, NormalScore, YeoJohnson
@@ -112,6 +113,8 @@ def _check_settings(settings: dict[str, Any]) -> None:
     """Those that `check_choices` leaves to the libraries that they are passed to."""
     for name, value in settings.items():
         _expect(name == "transform" or not isinstance(value, Array), f"{name!r} is an array")
+    settings.setdefault("crs", None)  # files of before there was one
+    _kind(settings, "crs", str, type(None))
     _kind(settings, "verbose", int, bool, np.integer)
     _kind(settings, "n_jobs", int, np.integer, type(None))
 
@@ -133,6 +136,10 @@ def _check_results(state: dict[str, Any]) -> None:
 
 
 def _check_names(state: dict[str, Any], axes: dict[str, int]) -> None:
+    crs = state["settings"]["crs"]
+    P = columns_given(axes["P"], crs)
+    _expect(crs is None or P >= 2, "places lack a coordinate")
+    axes = axes | {"P": P}
     for name, axis in (("feature_names", "P"), ("output_names", "D")):
         names = _kind(state, name, list, *([type(None)] if axis == "P" else []))
         if names is not None:

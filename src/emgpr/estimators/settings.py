@@ -10,6 +10,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from emgpr.arrays import refuse_unknown
 from emgpr.arrays import settle as settle_device
 from emgpr.ensemble import PARTITIONS, RULES
+from emgpr.geo import reference
 from emgpr.observations import Observations
 from emgpr.transforms import NAMED
 
@@ -138,6 +139,8 @@ def check_choices(model: Any) -> None:
             'noise="correlated" is learned when the ascent continues after the two steps; set '
             'refine="joint", or refine=1 for one sweep more.'
         )
+    if model.crs is not None:
+        reference(model.crs)
     listed = isinstance(model.kernel, list | tuple)
     for kernel in model.kernel if listed else [model.kernel]:
         if not isinstance(kernel, Kernel) and (

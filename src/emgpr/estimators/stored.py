@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 import emgpr
 from emgpr.estimators.intact import check_state
 from emgpr.estimators.settings import Settled, check_choices
+from emgpr.geo import columns_given
 from emgpr.latents import Latent
 from emgpr.observations import Observations
 from emgpr.persistence import ModelFileError, PathLike, decode, encode, read, write
@@ -158,7 +159,7 @@ def _restore(model: Any, state: dict[str, Any]) -> None:
     """The attributes that `fit` sets."""
     if state["feature_names"] is not None:
         model.feature_names_in_ = np.array(state["feature_names"], dtype=object)
-    model.n_features_in_ = state["x"].shape[1]
+    model.n_features_in_ = columns_given(state["x"].shape[1], model.crs)
     model.output_names_, model._flat = state["output_names"], state["flat"]
     model.n_outputs_ = len(model.output_names_)
     model._index, measured = state["index"], state["measured"]

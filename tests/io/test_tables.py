@@ -1,0 +1,88 @@
+"""Tables from and to files."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from emgpr.io import read_table, write_table
+
+
+@pytest.fixture
+def table():
+    return pd.DataFrame({"lon": [1.25, 2.5, 3.0], "Cd": [0.1, np.nan, 1 / 3], "n": [1, 2, 3]})
+
+
+@pytest.mark.parametrize("end", ["csv", "csv.gz", "tsv", "parquet", "nc"])
+def test_there_and_back(table, tmp_path, end):
+    if end == "parquet":
+        pytest.importorskip("pyarrow")
+    if end == "nc":
+        pytest.importorskip("xarray")
+    write_table(table, tmp_path / f"t.{end}")
+    again = read_table(tmp_path / f"t.{end}")
+    pd.testing.assert_frame_equal(again, table, check_dtype=False)
+    assert list(tmp_path.iterdir()) == [tmp_path / f"t.{end}"]  # nothing half-written beside it
+
+
+def test_semicolons_and_decimal_commas(tmp_path):
+    (tmp_path / "t.csv").write_text("x;Cd\n1,5;2\n")
+    assert read_table(tmp_path / "t.csv").iloc[0].tolist() == [1.5, 2]
+
+
+def test_a_grid_becomes_rows_and_keeps_units(tmp_path):
+    xarray = pytest.importorskip("xarray")
+    values = np.array([[1.0, np.nan], [3.0, 4.0]])
+    data = xarray.Dataset(
+        {"Cd": (("y", "x"), values, {"units": "mg/kg"}), "crs": ((), 0)},
+        coords={"y": [10.0, 20.0], "x": [1.0, 2.0]},
+    )
+    data.to_netcdf(tmp_path / "g.nc", engine="h5netcdf")
+    table = read_table(tmp_path / "g.nc", ["x", "y", "Cd"])
+    assert table.to_numpy().tolist() == [[1, 10, 1], [1, 20, 3], [2, 20, 4]]
+    assert read_table(tmp_path / "g.nc").attrs["units"] == {"Cd": "mg/kg"}
+
+
+def test_columns_that_are_not_there(table, tmp_path):
+    write_table(table, tmp_path / "t.csv")
+    with pytest.raises(ValueError, match=r"t\.csv has no columns 'Lon' \(is 'lon' meant\?\), 'Zn'"):
+        read_table(tmp_path / "t.csv", ["Lon", "Zn"])
+
+
+def test_files_that_are_not_there(table, tmp_path):
+    write_table(table, tmp_path / "sites.csv")
+    with pytest.raises(FileNotFoundError, match=r"no file .*site\.csv.*There is sites\.csv"):
+        read_table(tmp_path / "site.csv")
+    (tmp_path / "d.csv").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"is a folder"):
+        read_table(tmp_path / "d.csv")
+    with pytest.raises(FileNotFoundError, match=r"no folder .*nowhere to write"):
+        write_table(table, tmp_path / "nowhere" / "t.csv")
+
+
+@pytest.mark.parametrize(
+    ("end", "what", "module"),
+    [("csv", "CSV", "pandas"), ("parquet", "Parquet", "pyarrow"), ("nc", "NetCDF", "h5netcdf")],
+)
+def test_files_that_are_something_else(tmp_path, end, what, module):
+    pytest.importorskip(module)
+    (tmp_path / f"t.{end}").write_bytes(b"")
+    with pytest.raises(ValueError, match=rf"t\.{end} cannot be read as {what}.*fetch it again"):
+        read_table(tmp_path / f"t.{end}")
+
+
+def test_an_ending_that_says_nothing(table, tmp_path):
+    with pytest.raises(ValueError, match=r"told by the ending; expected \.csv"):
+        write_table(table, tmp_path / "t.doc")
+
+
+@pytest.mark.parametrize(
+    ("end", "module", "extra"), [("parquet", "pyarrow", "parquet"), ("nc", "xarray", "geo")]
+)
+def test_without_the_extra_the_error_names_it(table, tmp_path, monkeypatch, end, module, extra):
+    monkeypatch.setitem(sys.modules, module, None)
+    (tmp_path / f"t.{end}").write_bytes(b"1")
+    for work in (lambda f: write_table(table, f), read_table):
+        with pytest.raises(ImportError, match=rf"needs {module}: pip install 'emgpr\[{extra}\]'"):
+            work(tmp_path / f"t.{end}")
