@@ -19,15 +19,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from emgpr.estimators import EMGPR, ICM, LMC, SLFM, IndependentGP, spatial_blocks
+    from emgpr.sphere import on_sphere
 
 __version__ = "0.1.0"
-__all__ = ["EMGPR", "ICM", "LMC", "SLFM", "IndependentGP", "spatial_blocks"]
+__all__ = ["EMGPR", "ICM", "LMC", "SLFM", "IndependentGP", "on_sphere", "spatial_blocks"]
 
 
 def __getattr__(name: str) -> Any:
-    """An estimator, imported when first asked for: `emgpr --help` should not wait for SciPy."""
+    """A public name, imported when first asked for: `emgpr --help` should not wait for SciPy."""
     if name in __all__:
-        return getattr(import_module("emgpr.estimators"), name)
+        home = "emgpr.sphere" if name == "on_sphere" else "emgpr.estimators"
+        return getattr(import_module(home), name)
     raise AttributeError(f"module 'emgpr' has no attribute {name!r}")
 
 
