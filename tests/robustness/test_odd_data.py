@@ -12,7 +12,7 @@ from emgpr import EMGPR, ICM, SLFM, IndependentGP
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore::emgpr.arrays.JitterWarning"),
-    pytest.mark.filterwarnings("ignore:Output .* has one value only"),
+    pytest.mark.filterwarnings("ignore:Outputs? .* one value only"),
     pytest.mark.filterwarnings("ignore:Batches of .* sites are small"),
 ]
 RNG = np.random.default_rng(17)
