@@ -59,6 +59,10 @@ def enter_outputs(
         Y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="y",
         ensure_min_samples=0,
     )  # fmt: skip
+    if array.ndim == 0:
+        raise ValueError(
+            f"{what} is a single number, {array:g}; give one row a site, one column an output."
+        )
     flat = array.ndim == 1
     table = array.reshape(-1, 1) if flat else array
     if len(table) != n_sites:
@@ -152,12 +156,14 @@ def as_table(table: Any) -> Any:
 
 
 def _without_na(table: pd.DataFrame) -> pd.DataFrame:
-    """pandas' own mark of a missing value, in columns of objects, as NaN."""
-    objects = [i for i, dtype in enumerate(table.dtypes) if pd.api.types.is_object_dtype(dtype)]
+    """pandas' own mark of a missing value, in columns of objects, as NaN; sparse columns whole."""
     clean = table.copy(deep=False)
-    for i in objects:
+    for i, dtype in enumerate(table.dtypes):
         column = clean.iloc[:, i]
-        clean.isetitem(i, column.where(column.notna(), np.nan).to_numpy())
+        if pd.api.types.is_object_dtype(dtype):
+            clean.isetitem(i, column.where(column.notna(), np.nan).to_numpy())
+        elif isinstance(dtype, pd.SparseDtype):
+            clean.isetitem(i, np.asarray(column))
     return clean
 
 
@@ -171,7 +177,7 @@ def _refuse_text(table: Any, what: str, remedy: str) -> None:
         words = [isinstance(value, str) and not _is_number(value) for value in table.flat]
         if any(words):
             row, column = first_bad(np.reshape(words, (len(table), -1)))
-            word = table.reshape(len(table), -1)[row, column]
+            word = str(table.reshape(len(table), -1)[row, column])
             raise ValueError(
                 f"{what} holds text: could not convert {word!r} (row {row}, column {column}) "
                 f"to float. {remedy}"

@@ -54,7 +54,7 @@ def is_constant(Y: Float[Array, "N D"]) -> Bool[Array, " D"]:
     array([ True, False])
     """
     low, high = np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)
-    return high / 2 - low / 2 <= 5e-13 * np.maximum(np.abs(low), np.abs(high))
+    return high / 2 - low / 2 <= 5e-15 * np.maximum(np.abs(low), np.abs(high))
 
 
 def centre_and_spread(Y: Float[Array, "N D"]) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
@@ -68,7 +68,10 @@ def centre_and_spread(Y: Float[Array, "N D"]) -> tuple[Float[Array, " D"], Float
     # About one of the values and in units of their range, lest digits go, or squares overflow.
     unit = np.where(still, 1.0, high - low)
     away = (Y - low) / unit
-    centre, spread = low + unit * np.nanmean(away, axis=0), unit * np.nanstd(away, axis=0)
+    spread = unit * np.nanstd(away, axis=0)
+    # To eight digits of the spread, which are the same wherever the origin is.
+    digit = np.exp2(np.floor(np.log2(unit)) - 27)
+    centre = low + digit * np.round(unit * np.nanmean(away, axis=0) / digit)
     return np.where(still, low, centre), np.where(still, 1.0, spread)
 
 
