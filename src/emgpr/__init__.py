@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         load,
         spatial_blocks,
     )
+    from emgpr.sphere import on_sphere
 
 __version__ = "0.1.0"
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "IndependentGP",
     "ModelFileError",
     "load",
+    "on_sphere",
     "spatial_blocks",
 ]
 
@@ -45,7 +47,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """A public name, imported when first asked for: `emgpr --help` should not wait for SciPy."""
     if name in __all__:
-        return getattr(import_module("emgpr.estimators"), name)
+        home = "emgpr.sphere" if name == "on_sphere" else "emgpr.estimators"
+        return getattr(import_module(home), name)
     raise AttributeError(f"module 'emgpr' has no attribute {name!r}")
 
 

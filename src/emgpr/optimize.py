@@ -40,7 +40,11 @@ class Memory:
 
 @dataclass(frozen=True)
 class Minima:
-    """Where each problem ended, and how: `converged`, and which variables sit at a bound."""
+    """Where each problem ended, and how: `converged`, and which variables sit at a bound.
+
+    `cut_off` are problems whose function had no finite value around a point on the way: they
+    were resumed from there, the best so far, along the gradient.
+    """
 
     x: Float[Array, "B p"]
     value: Float[Array, " B"]
@@ -48,6 +52,7 @@ class Minima:
     at_bound: Bool[Array, "B p"]
     n_iter: Int[Array, " B"]
     memory: Memory
+    cut_off: Bool[Array, " B"]
 
     @property
     def n_problems(self) -> int:
@@ -64,6 +69,7 @@ class Minima:
             self.at_bound[at],
             self.n_iter[at],
             self.memory.of([i]),
+            self.cut_off[at],
         )
 
 
@@ -133,6 +139,7 @@ def minimize(
         state.n_pairs[:] = memory.n_pairs
     converged = np.isfinite(f) & (_slope(x, g, low, high) <= gtol)
     active = everyone[np.isfinite(f) & ~converged]
+    cut_off = ~np.isfinite(f)
     _aim(state, active, low, high, max_step)
     converged[active] = state.promise[active] <= promise
     active = active[~converged[active]]
@@ -171,21 +178,22 @@ def minimize(
         state.length[back] *= np.clip(np.nan_to_num(shrink, nan=0.5), 0.1, 0.5)
         state.halvings[back] += 1
         exhausted = back[state.halvings[back] >= MAX_HALVINGS]
+        cut_off[exhausted] |= ~np.isfinite(f[~accept])[state.halvings[back] >= MAX_HALVINGS]
         lost = exhausted[state.n_pairs[exhausted] == 0]
         fresh = exhausted[state.n_pairs[exhausted] > 0]
         state.n_pairs[fresh] = 0  # the history misled: once more along the gradient
         _aim(state, fresh, low, high, max_step)
         # No descent left even along the gradient: rounding ends the search, if it is flat there.
-        converged[lost] = _slope(
-            state.x[lost], state.g[lost], low, high
-        ) <= FLAT * gtol * np.maximum(unit, np.abs(state.f[lost]))
+        flat = FLAT * gtol * np.maximum(unit, np.abs(state.f[lost]))
+        level = _slope(state.x[lost], state.g[lost], low, high) <= flat
+        converged[lost] = level & ~cut_off[lost]
         ended = converged[active] | (state.n_iter[active] >= max_iter) | np.isin(active, lost)
         active = active[~ended]
 
     edge = 1e-6
     at_bound = (state.x <= low + edge) | (state.x >= high - edge)
     known = Memory(state.steps, state.changes, state.n_pairs)
-    return Minima(state.x, state.f, converged | (p == 0), at_bound, state.n_iter, known)
+    return Minima(state.x, state.f, converged | (p == 0), at_bound, state.n_iter, known, cut_off)
 
 
 def _evaluate(objective: Objective, x: Array, which: Array) -> tuple[Array, Array]:

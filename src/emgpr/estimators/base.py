@@ -16,11 +16,14 @@ from sklearn.gaussian_process.kernels import RBF, Kernel
 
 from emgpr.ensemble import split_sites
 from emgpr.estimators.door import (
-    doubt_outputs,
+    as_table,
     enter_inputs,
     enter_outputs,
+    names_of,
     refuse_unobserved,
+    steps_of,
 )
+from emgpr.estimators.doubts import about_inputs, about_outputs
 from emgpr.estimators.predictor import Predictor
 from emgpr.estimators.settings import FEW_SITES, Unread, check_settings, settle
 from emgpr.estimators.stored import Stored
@@ -37,7 +40,7 @@ from emgpr.latents import (
     variances,
 )
 from emgpr.observations import Observations
-from emgpr.transforms import Marginals, choose_transforms, one_each
+from emgpr.transforms import Marginals, choose_transforms, is_constant, one_each
 from emgpr.weights import (
     FittedWeights,
     Mixture,
@@ -47,6 +50,7 @@ from emgpr.weights import (
     arrange,
     fit_weights,
     refine,
+    silenced,
     thinned,
 )
 
@@ -122,7 +126,8 @@ class MultiOutputGP(Stored, Predictor):
         with threads_for(max(seen.n_sites, seen.n_tasks * max(map(len, parts)))):
             tasks = self._learn_latents(seen, rng)  # step 1
             mixture, members = self._learn_weights(seen, parts, tasks)  # step 2
-            self._apart = apart(tasks, seen.n_tasks)  # what no transfer would have been
+            # What no transfer would have been.
+            self._apart = silenced(apart(tasks, seen.n_tasks), seen.silent)
             self._remember(seen, parts, mixture, members)
             if self.transfer == "safe" and seen.n_tasks > 1:
                 self._keep_apart({by: losing_outputs(self, by) for by in ("site", "output")})
@@ -130,6 +135,7 @@ class MultiOutputGP(Stored, Predictor):
 
     def _enter(self, X: Any, y: Any) -> Observations:
         """Standardised observations; remembers names and scales."""
+        X, y = as_table(X), as_table(y)
         inputs = enter_inputs(self, X, fitting=True)
         Y, self.output_names_, self._flat = enter_outputs(y, len(inputs))
         names = self.output_names_
@@ -137,13 +143,22 @@ class MultiOutputGP(Stored, Predictor):
         self._index = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(len(inputs))
         # A site where nothing was measured teaches nothing and is dealt to no member.
         self._rows = np.flatnonzero(~np.isnan(Y).all(axis=1))
+        P, D = inputs.shape[1], Y.shape[1]
+        for doubt in (
+            *about_inputs(inputs[self._rows], names_of(X, P), steps_of(X, P)),
+            *about_outputs(Y, names, steps_of(y, D)),
+        ):
+            self._advise(doubt)
         inputs, Y = inputs[self._rows], Y[self._rows]
-        doubt_outputs(Y, names)
-        self.n_outputs_ = Y.shape[1]
+        self.n_rows_ignored_ = len(self._index) - len(self._rows)
+        self.n_outputs_ = D
         chosen = self._transforms(inputs, Y)
         self._scale = Marginals.learned(Y, chosen, normalize=self.normalize_y, names=names)
         self.transforms_ = chosen
-        return Observations.from_table(inputs, self._scale.forward(Y, names))
+        Z = self._scale.forward(Y, names)
+        if self.normalize_y:  # what rounding left of a constant would be taken for a signal
+            Z = np.where(is_constant(Y) & ~np.isnan(Z), 0.0, Z)
+        return Observations.from_table(inputs, Z)
 
     def _transforms(self, inputs: Array, Y: Array) -> Any:
         """As the user said, or what the data ask for."""
@@ -243,8 +258,9 @@ class MultiOutputGP(Stored, Predictor):
     def _learn_weights(
         self, seen: Observations, parts: list[Int[Array, " _"]], tasks: list[Latent]
     ) -> tuple[Mixture, FittedWeights]:
-        start = self._arrange(tasks, seen)  # w_d = δ_d
-        if self.noise == "auto" and np.diagonal(start.noise).min() < CLEAR:
+        start = silenced(self._arrange(tasks, seen), seen.silent)  # w_d = δ_d
+        noises = np.diagonal(start.noise)[~seen.silent]
+        if self.noise == "auto" and noises.min(initial=np.inf) < CLEAR:
             # Readings free of noise have none that could be correlated.
             self._settled = replace(self._settled, correlated=False)
         # The joint ascent moves on from here in any case: some of the sites show the way.

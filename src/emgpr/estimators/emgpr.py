@@ -115,6 +115,7 @@ class EMGPR(MultiOutputGP):
     n_iter_ : iterations of the longest optimisation
     conditioning_ : what predictions are conditioned on
     batches_ : list of the sites each member learned from
+    n_rows_ignored_ : rows of the training table in which no output was read
 
     Examples
     --------

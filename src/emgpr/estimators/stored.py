@@ -22,7 +22,7 @@ from emgpr.latents import Latent
 from emgpr.observations import Observations
 from emgpr.persistence import ModelFileError, PathLike, decode, encode, read, write
 from emgpr.transforms import Fitted, Identity, Log, Marginals, NormalScore, YeoJohnson
-from emgpr.weights import Stage, apart
+from emgpr.weights import Stage, apart, silenced
 
 Array = np.ndarray
 Own = Iterable[Any]
@@ -163,6 +163,7 @@ def _restore(model: Any, state: dict[str, Any]) -> None:
     model.n_outputs_ = len(model.output_names_)
     model._index, measured = state["index"], state["measured"]
     model._rows = np.arange(len(model._index)) if measured is None else np.flatnonzero(measured)
+    model.n_rows_ignored_ = len(model._index) - len(model._rows)
     model._scale, model.transforms_ = state["scale"], state["transforms"]
     model._settled = state["settled"]
     cuts = np.cumsum(state["batches"], dtype=int)[:-1]
@@ -171,7 +172,7 @@ def _restore(model: Any, state: dict[str, Any]) -> None:
     model._hold(seen, parts, state["kernels"], state["noise"], state["weights"])
     own = zip(state["own_kernels"], state["own_noise"], state["own_bounds"], strict=True)
     tasks = [Latent(kernel, float(noise), 0.0, tuple(bounds)) for kernel, noise, bounds in own]
-    model._apart = apart(tasks, len(tasks))
+    model._apart = silenced(apart(tasks, len(tasks)), seen.silent)
     model._keep_apart(state["lost"])
     if state["history"] is not None:
         model.history_ = [Stage(*stage) for stage in state["history"]]

@@ -51,7 +51,11 @@ def fit_latents(
         search = search_space(bare, white, seen.x, n_restarts, rng)
         climbs: list[_Climb] = []
         owners: list[list[int]] = []
-        for team in _teams(seen, tasks):
+        silent = [d for d in tasks if seen.silent[d % seen.n_tasks]]
+        for d in silent:
+            n = int(seen.seen[d % seen.n_tasks].sum())
+            found[d] = _nothing_learned(bare, search, n, weak_prior)
+        for team in _teams(seen, [d for d in tasks if d not in silent]):
             table = seen.tasks([d % seen.n_tasks for d in team])
             peaks = find_peaks(table, bare, search, max_iter, weak_prior=weak_prior, device=device)
             for run in _in_lockstep(len(peaks.x), table.n_sites**2, device):
@@ -125,6 +129,15 @@ def _climb(problem: _Climb) -> list[tuple[float, Latent]]:
     return latents
 
 
+def _nothing_learned(kernel: Kernel, search: Search, n: int, weak_prior: bool) -> Latent:
+    """Of n readings of one value: a kernel to start from, and the likeliest noise of no signal."""
+    low, high = search.bounds[-1]
+    levels = np.exp(np.linspace(low, high, 200))
+    believed = noise_prior(np.ones(1), weak_prior)(levels[:, None, None])[0]
+    noise = float(levels[np.argmax(believed - 0.5 * n * np.log(levels))])
+    return Latent(kernel.clone_with_theta(search.starts[0, :-1]), noise, 0.0, (noise, noise))
+
+
 def _white(y: Float[Array, " n"], search: Search, prior: Prior) -> float:
     """How likely readings are that are nothing but noise; −inf if there is nothing to them."""
     if not np.any(y):
@@ -147,7 +160,12 @@ def _trouble(end: Minima, search: Search, max_iter: int, *, idle: bool) -> str:
     if not np.isfinite(end.value[0]):
         return "its likelihood could not be evaluated at any start"
     words = []
-    if not end.converged[0]:
+    if end.cut_off[0]:
+        words.append(
+            "its likelihood could not be evaluated around a point, and the search went on from the "
+            "best one"
+        )
+    elif not end.converged[0]:
         words.append(f"it did not converge within max_iter={max_iter}; try more")
     fixed = search.bounds[:, 0] == search.bounds[:, 1]
     for i in np.flatnonzero(end.at_bound[0] & ~fixed):

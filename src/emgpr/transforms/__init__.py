@@ -2,7 +2,14 @@
 
 from emgpr.transforms.choice import choose_transforms
 from emgpr.transforms.fitted import Fitted
-from emgpr.transforms.maps import Identity, Log, Map, NormalScore, YeoJohnson
+from emgpr.transforms.maps import (
+    Identity,
+    Log,
+    Map,
+    NormalScore,
+    YeoJohnson,
+    is_constant,
+)
 from emgpr.transforms.marginals import NAMED, Marginals, one_each
 
 __all__ = [
@@ -15,5 +22,6 @@ __all__ = [
     "NormalScore",
     "YeoJohnson",
     "choose_transforms",
+    "is_constant",
     "one_each",
 ]

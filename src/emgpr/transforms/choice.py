@@ -26,7 +26,7 @@ from emgpr.latents import Latent, fit_latents
 from emgpr.metrics import paired_difference
 from emgpr.observations import Observations
 from emgpr.prediction import held_out
-from emgpr.transforms.maps import is_flat
+from emgpr.transforms.maps import centre_and_spread, is_constant
 from emgpr.transforms.marginals import NAMED, Marginals
 
 Array = np.ndarray
@@ -81,10 +81,11 @@ def _candidates(problem: tuple[Array, Array]) -> dict[str | None, _Held]:
     X, y = problem
     there = ~np.isnan(y)
     values = y[there]
-    if len(values) < FEWEST or is_flat(values.mean(), values.std()):
+    if len(values) < FEWEST or is_constant(values[:, None])[0]:
         nothing = np.zeros(len(y))
         return {None: _Held(nothing, nothing)}
-    values = values / values.std()  # in units of its own: a density in others may overflow
+    # In units of its own: a density in others may overflow.
+    values = values / centre_and_spread(values[:, None])[1]
     names = ["log", None] if values.min() > 0 else [None]
     names += [name for name in NAMED if name not in ("log", None)]
     answer = {}

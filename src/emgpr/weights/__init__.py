@@ -2,7 +2,7 @@
 
 from emgpr.weights.fit import FittedWeights, fit_weights, thinned, without_transfer
 from emgpr.weights.refine import Refined, Stage, refine
-from emgpr.weights.start import Mixture, apart, arrange, with_own_parts
+from emgpr.weights.start import Mixture, apart, arrange, silenced, with_own_parts
 
 __all__ = [
     "FittedWeights",
@@ -13,6 +13,7 @@ __all__ = [
     "arrange",
     "fit_weights",
     "refine",
+    "silenced",
     "thinned",
     "with_own_parts",
     "without_transfer",

@@ -183,9 +183,12 @@ class _Ascent:
         if correlated:  # noise that is all but gone, yet correlated, would be believed too much
             least = np.minimum(0.1 * np.diagonal(start.noise), bounds[:, 1])
             bounds[:, 0] = np.maximum(bounds[:, 0], least)
-        self.bounds = np.concatenate(
-            [*(search.bounds[:-1] for search in searches), self.noise.bounds(bounds)]
-        )
+        of_noise = self.noise.bounds(bounds)
+        row, column = np.tril_indices(D, -1)
+        still = fetch(seen.silent)
+        if correlated:  # what never varies has no noise that others could share
+            of_noise[D:][still[row] | still[column]] = 0.0
+        self.bounds = np.concatenate([*(search.bounds[:-1] for search in searches), of_noise])
         if spared:
             scales = [
                 is_length_scale(kernel, name.partition("[")[0])
@@ -283,7 +286,12 @@ class _Ascent:
     def trouble(self, end: Minima, max_iter: int) -> str:
         """What the user should know of how a climb ended."""
         words = []
-        if not end.converged[0]:
+        if end.cut_off[0]:
+            words.append(
+                "the likelihood could not be evaluated around a point, and the ascent went on from "
+                "the best one"
+            )
+        elif not end.converged[0]:
             words.append(f"it did not converge within max_iter={max_iter}; try more")
         fixed = self.bounds[:, 0] == self.bounds[:, 1]
         hit = end.at_bound[0][: len(fixed)] & ~fixed
