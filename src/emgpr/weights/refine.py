@@ -33,7 +33,9 @@ Array = np.ndarray
 
 SILENT = 0.05  # correlation between neighbours below which a latent is noise
 SPARED = np.log(5.0)  # above the least length-scale: half the distance of neighbours
-FLAT = 5e-6  # for each reading: what one of two steps must gain to be followed by a third
+FLAT = 5e-6  # for each reading: what one of two steps must gain to be followed by a third,
+CLOSE = 3e-6  # and the next must promise to be made at all,
+WAY = 2e-4  # on some of the sites
 
 
 class Stage(NamedTuple):
@@ -160,7 +162,7 @@ class _Ascent:
         names: Sequence[str] | None,
         device: str = "cpu",
         *,
-        spared: bool = False,
+        spared: bool = False,  # on some of the sites
     ) -> None:
         D = seen.n_tasks
         n = D * max(map(len, parts))
@@ -171,6 +173,7 @@ class _Ascent:
             self.tables = [seen.at(parts[0])]
         self.tables = [table.on(device) for table in self.tables]
         self.n_readings = sum(table.n_readings for table in self.tables)
+        self.promise = (WAY if spared else CLOSE) * self.n_readings
         self.pairs = [Pairs(table.x) for table in self.tables]
         self.sizes = [kernel.n_dims for kernel in start.kernels]
         self.noise = NoiseParameters(D, correlated)
@@ -245,7 +248,7 @@ class _Ascent:
             bounds = np.column_stack([low, high])
             return minimize(
                 loss, x0[None], bounds=bounds, max_iter=max_iter, ftol=FLAT,
-                unit=float(self.n_readings), memory=memory, watch=watch,
+                unit=float(self.n_readings), promise=self.promise, memory=memory, watch=watch,
             )  # fmt: skip
 
     def terms(self, row: Float[Array, " p"], W: Float[Array, "L Q D k"]) -> tuple[Array, Array]:
