@@ -1,7 +1,7 @@
 """torch's tensors factored and inverted, all matrices of a batch at once.
 
 What a GPU does best are few and large matrix products, so an inverse is worked out from the
-inverses of small blocks, all at once, by products of ever larger ones. On an H200 that takes 15 ms
+inverses of small blocks, all at once, by products of ever larger ones. On an H200 that takes 14 ms
 for n = 8000, where torch.cholesky_inverse takes 32; for eighty matrices of n = 1000 it is 7 against
 33.
 """

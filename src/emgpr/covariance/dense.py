@@ -89,9 +89,12 @@ def likelihood_and_contractions(
     *batch, Q, N, _ = K.shape
     B, D, alone = coregionalization(W), noise.shape[-1], not batch
     rows = _rows_of(table)
+    read = None  # of the rows' places, those read; None: all
+    if alone and not table.complete and rows[-1].place.stop == D * N:
+        (read,) = xp.nonzero(table.seen.reshape(D * N))
     if alone:
         y = (table.stacked if table.complete else table.y[table.seen])[:, None]
-        L = factor(partial(_lower, rows, B, noise, K))
+        L = factor(partial(_lower, rows, B, noise, K, read))
     else:
         L, y = factor(partial(readings, table, B, noise, K)), table.stacked[..., None]
     gamma = L.solve(y)
@@ -100,6 +103,9 @@ def likelihood_and_contractions(
 
     # cov⁻¹ − γγᵀ is the paper's G, less its sign. K and B are symmetric: half of it will do.
     G = L.inverse_less_square(gamma)
+    if read is not None:
+        G, picked = zeros(K, D * N, D * N), G
+        G[read[:, None], read] = picked
     if not (alone or table.complete):  # readings that were not made say nothing of K_q
         diagonal(G)[~table.seen.reshape(*table.seen.shape[:-2], D * N)] = 0.0
     of_B, of_noise = zeros(K, *batch, Q, D, D), zeros(K, *batch, D, D)
@@ -155,9 +161,12 @@ class _Rows:
 
 
 def _rows_of(table: Observations) -> list[_Rows]:
-    """The rows of what was read in a table; in a batch of tables, of all that might have been."""
+    """The rows of what was read in a table; of all that might have been in a batch of tables.
+
+    So it is in a table of one panel: leaving out a task's gaps at a time takes more calls.
+    """
     *batch, D, N = table.seen.shape
-    if batch or table.complete:
+    if batch or table.complete or panel(table.y) >= (D * N) ** 2:
         return [
             _Rows(tasks, None, slice(tasks.start * N, tasks.stop * N), slice(None, None, N + 1))
             for tasks in _panels(D, int(np.prod(batch)) * N * D * N, panel(table.y))
@@ -178,8 +187,9 @@ def _lower(
     B: Float[Array, "Q D D"],
     noise: Float[Array, "D D"],
     K: Float[Array, "Q N N"],
-) -> Float[Array, "n n"]:
-    """The covariance of what was read in one table, on and below its diagonal."""
+    read: Int[Array, " m"] | None,
+) -> Float[Array, "m m"]:
+    """The covariance of one table's rows, or of those read, on and below its diagonal."""
     xp, (Q, _, N), n = namespace(K), K.shape, rows[-1].place.stop
     cov = empty(K, n, n)
     for i, own in enumerate(rows):
@@ -191,7 +201,7 @@ def _lower(
             block = block if other.sites is None else block[..., other.sites]
             part = cov[own.place, other.place].reshape(*own.shape, *other.shape)  # a view
             part[...] = xp.moveaxis(block, 1, 2)
-    return cov
+    return cov if read is None else cov[read[:, None], read]
 
 
 def _half(
