@@ -147,6 +147,7 @@ def _loss(tables: Observations, start: Mixture, device: str) -> Objective:
     L = len(tables.x)
     K = matrices(start.kernels, tables.x)
     shape = start.W.shape
+    alone = tables.table(0) if L == 1 else None
     spans: list[Span | None] = [None]
     if tables.n_tasks * tables.n_sites > (SMALL if device == "cpu" else LARGE):
         spans = [span_of(tables.table(i), start.noise, K[i], shape[2]) for i in range(L)]
@@ -164,8 +165,8 @@ def _loss(tables: Observations, start: Mixture, device: str) -> Objective:
 
     def dense(flat: Float[Array, "b p"], which: Int[Array, " b"]) -> tuple[Array, Array]:
         W, noise = like(flat.reshape(-1, *shape), K), like(start.noise, K)
-        if L == 1:  # no batch axis: what was not read is left out, not decoupled
-            fit = log_likelihood(tables.table(0), W[0], noise, K[0])
+        if alone is not None:  # no batch axis: what was not read is left out, not decoupled
+            fit = log_likelihood(alone, W[0], noise, K[0])
         else:
             these = slice(None) if len(which) == L else like(which, K)
             fit = log_likelihood(tables.table(these), W, noise, K[these])

@@ -17,17 +17,18 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.spatial import KDTree
 
-from emgpr.arrays import fetch, like, namespace, room
+from emgpr.arrays import fetch, like, room
 from emgpr.covariance import log_likelihood
 from emgpr.covariance.dense import coregionalization
 from emgpr.execution import chunks, counter
-from emgpr.kernels import Pairs, evaluate, matrix
+from emgpr.kernels import matrix
 from emgpr.latents import is_length_scale, noise_prior, search_space, variances
 from emgpr.observations import Observations
 from emgpr.optimize import Memory, Minima, minimize
 from emgpr.weights.fit import FittedWeights, fit_weights, thinned
 from emgpr.weights.noise import NoiseParameters
 from emgpr.weights.start import Mixture
+from emgpr.weights.together import Together
 
 Array = np.ndarray
 
@@ -174,7 +175,7 @@ class _Ascent:
         self.tables = [table.on(device) for table in self.tables]
         self.n_readings = sum(table.n_readings for table in self.tables)
         self.promise = (WAY if spared else CLOSE) * self.n_readings
-        self.pairs = [Pairs(table.x) for table in self.tables]
+        self.latents = [Together(start.kernels, table.x) for table in self.tables]
         self.sizes = [kernel.n_dims for kernel in start.kernels]
         self.noise = NoiseParameters(D, correlated)
         self.prior = noise_prior(variances(seen), weak_prior)
@@ -257,23 +258,17 @@ class _Ascent:
         noise = self.noise.matrix(noise_row)
         values, of_W = [], []
         of_noise = np.zeros_like(noise)
-        of_theta, ends = np.zeros(sum(self.sizes)), np.cumsum(self.sizes).tolist()
-        for run, table, pair in zip(self.runs, self.tables, self.pairs, strict=True):
-            xp, at = namespace(table.x), like(row, table.x)
-            built = [
-                evaluate(kernel, at[end - size : end], pair)
-                for kernel, size, end in zip(self.start.kernels, self.sizes, ends, strict=True)
-            ]
-            K = xp.stack([K for K, _ in built], axis=-3)
+        of_theta = np.zeros(sum(self.sizes))
+        for run, table, latents in zip(self.runs, self.tables, self.latents, strict=True):
+            K, pullback = latents.evaluate(row[: len(of_theta)])
             weights = W[list(run)] if table.x.ndim == 3 else W[0]
             fit = log_likelihood(table, like(weights, K), like(noise, K), K, of_kernels=True)
             assert fit.of_kernels is not None
+            gradient = fetch(pullback(fit.of_kernels))
+            of_theta += gradient.sum(axis=tuple(range(gradient.ndim - 1)))
             values.append(np.atleast_1d(fetch(fit.value)))
             of_W.append(self.start.learned(fetch(fit.of_weights)).reshape(-1))
             of_noise += fetch(fit.of_noise).reshape(-1, *noise.shape).sum(0)
-            pulled = [pull(fit.of_kernels[..., q, :, :]) for q, (_, pull) in enumerate(built)]
-            gradient = fetch(xp.concat(pulled, axis=-1))
-            of_theta += gradient.sum(axis=tuple(range(gradient.ndim - 1)))
         slopes = [of_theta, self.noise.pullback(noise_row, of_noise), *of_W]
         return np.concatenate(values), np.concatenate(slopes)
 
