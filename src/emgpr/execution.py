@@ -78,7 +78,7 @@ def each_if_possible(
         for _ in found:
             count()
         for alone in (False, False, True):
-            todo = [i for i in range(len(items)) if _is_open(answers.get(i), alone)]
+            todo = [i for i in range(len(items)) if i not in answers or _again(answers[i], alone)]
             # One at a time there is memory for it, if ever, and we know who is killed.
             for run in [[i] for i in todo] if alone else [todo] if todo else []:
                 again = any(i in answers for i in run)
@@ -94,13 +94,10 @@ def each_if_possible(
     return [answers[i] for i in range(len(items))]
 
 
-def _is_open(answer: Any, alone: bool) -> bool:
-    """Whether to try; alone, only what may have failed because of what ran beside it."""
-    if alone:
-        return isinstance(answer, Failed) and isinstance(
-            answer.why, MemoryError | BrokenProcessPool
-        )
-    return answer is None or isinstance(answer, Failed)
+def _again(answer: Any, alone: bool) -> bool:
+    """Whether to try again; alone, only what may have failed because of what ran beside it."""
+    beside = MemoryError | BrokenProcessPool
+    return isinstance(answer, Failed) and (not alone or isinstance(answer.why, beside))
 
 
 def _answers(

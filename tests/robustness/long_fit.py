@@ -18,7 +18,10 @@ fit.room = lambda device: 32.0 * 36**2 * 8  # eight members of 36 readings at a 
 MODELS = {
     "paper": (lambda **more: EMGPR.paper(batch_size=12, random_state=1, **more), 288),
     "joint": (lambda **more: EMGPR(transform=None, random_state=1, **more), 80),
-    "workers": (lambda **more: EMGPR(batch_size=40, transform=None, n_jobs=2, random_state=1, **more), 80),
+    "workers": (
+        lambda **more: EMGPR(batch_size=40, transform=None, n_jobs=2, random_state=1, **more),
+        80,
+    ),
     "endless": (lambda **more: EMGPR(max_iter=10**9, random_state=1, **more), 150),
     "endless workers": (lambda **more: EMGPR.paper(n_jobs=2, **more), 600),
 }

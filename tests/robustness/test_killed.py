@@ -1,4 +1,4 @@
-"""A fit that is killed goes on where it was and ends with the same bits; ctrl-C is heard at once."""
+"""A fit that is killed goes on and ends with the same bits; ctrl-C is heard at once."""
 
 import os
 import signal
