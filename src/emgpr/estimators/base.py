@@ -285,7 +285,7 @@ class MultiOutputGP(Stored, Predictor):
             verbose=self.verbose,
             ledger=ledger,
         )
-        L = len(parts)
+        L, why = len(parts), members.trouble
         parts, members = standing(parts, members, L)
         learned = self._learn_on(seen, parts, start, members, ledger)
         if isinstance(self.n_latents, str):
@@ -294,7 +294,8 @@ class MultiOutputGP(Stored, Predictor):
         parts, members = standing(parts, learned.members, L)
         self.n_members_failed_ = L - len(parts)
         if self.n_members_failed_:
-            warnings.warn(left_behind(members, L), EnsembleWarning, stacklevel=3)
+            why = why or members.trouble
+            warnings.warn(left_behind(len(parts), L, why), EnsembleWarning, stacklevel=3)
         self.history_ = learned.history
         if learned.trouble:
             self.converged_ = False

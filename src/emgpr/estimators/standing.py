@@ -32,11 +32,14 @@ def standing(parts: Parts, members: FittedWeights, L: int) -> tuple[Parts, Fitte
     return [part for part, fine in zip(parts, stands, strict=True) if fine], members.at(stands)
 
 
-def left_behind(members: FittedWeights, L: int) -> str:
-    """What is said of an ensemble that lost members."""
-    n = len(members.W)
+def left_behind(n: int, L: int, why: str) -> str:
+    """What is said of an ensemble of which n members of L are left.
+
+    >>> left_behind(3, 5, "MemoryError")[:62]
+    '2 of 5 members failed twice and are left out (MemoryError); th'
+    """
     return (
-        f"{L - n} of {L} members failed twice and are left out ({members.trouble or UNTOLD}); the "
+        f"{L - n} of {L} members failed twice and are left out ({why or UNTOLD}); the "
         f"other {n} are the ensemble. Try fewer processes (n_jobs) if memory is short, or batches "
         "of more sites (batch_size)."
     )
