@@ -13,6 +13,7 @@ import os
 import warnings
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from time import monotonic
 from types import BuiltinFunctionType, FunctionType
@@ -138,10 +139,6 @@ class Ledger:
             if self.due:
                 self._write_or_warn()
 
-    def drop(self, key: str) -> None:
-        """Forget a piece that another has overtaken."""
-        self.pieces.pop(key, None)
-
     @property
     def due(self) -> bool:
         """Whether it is time to write again."""
@@ -165,9 +162,10 @@ class Ledger:
             self._write_or_warn()
 
     def close(self) -> None:
-        """Take the file away: the fit has ended, and nobody needs it."""
+        """Take the file away, if that can be: the fit has ended, and nobody needs it."""
         if self.path is not None:
-            os.unlink(self.path)
+            with suppress(OSError):
+                os.unlink(self.path)
 
     def _write_or_warn(self) -> None:
         """A fit of hours does not end because a disk is full."""

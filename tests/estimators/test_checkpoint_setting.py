@@ -157,6 +157,18 @@ def test_without_one_the_interruption_says_that_it_would_have_helped(stop):
     assert "With checkpoint=path" in stopped.value.__notes__[0]
 
 
+def test_a_fit_that_finished_nothing_leaves_no_file(tmp_path, stop):
+    model = IndependentGP(**QUICK, checkpoint=tmp_path / "fit")
+    with pytest.raises(ValueError, match="holds 2 kernels"):
+        clone(model).set_params(kernel=[RBF(), RBF()]).fit(X, Y)
+    assert not (tmp_path / "fit").exists()
+    stop(exact, "_climb", 1)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        model.fit(X, Y)
+    assert stopped.value.__notes__ == ["Nothing was finished yet."]
+    assert not (tmp_path / "fit").exists()
+
+
 def test_a_borrowed_step_1_is_kept_too(tmp_path, stop, monkeypatch):
     learner = GaussianProcessRegressor(RBF(0.5) + WhiteKernel(0.1), random_state=0)
     whole = IndependentGP(latent_learner=learner).fit(X, Y)

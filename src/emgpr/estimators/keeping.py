@@ -45,7 +45,7 @@ def keeping(
     except BaseException as stop:
         if isinstance(stop, KeyboardInterrupt):
             end_workers(model.n_jobs)
-        note = _note(model, ledger, stop)
+        note = _note(ledger, interrupted=isinstance(stop, KeyboardInterrupt))
         if note:
             stop.add_note(note)
         raise
@@ -74,11 +74,14 @@ def _shown(value: Any) -> str:
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
 
 
-def _note(model: Any, ledger: Ledger, stop: BaseException) -> str:
+def _note(ledger: Ledger, *, interrupted: bool) -> str:
     """What became of the work, and how to go on."""
     if ledger.path is None:
         kept = "Nothing of this fit was kept. With checkpoint=path, finished work is."
-        return kept if isinstance(stop, KeyboardInterrupt) else ""
+        return kept if interrupted else ""
+    if not ledger.pieces:  # such as a setting that was refused: the next fit has another
+        ledger.close()
+        return "Nothing was finished yet." if interrupted else ""
     try:
         ledger.write()
     except OSError as trouble:
