@@ -120,8 +120,9 @@ def _state(model: Any) -> dict[str, Any]:
     measured = np.zeros(len(model._index), bool)
     measured[model._rows] = True
     ascended = hasattr(model, "history_")  # which no transfer does not
+    failed = model.n_members_failed_
     return {
-        "settings": model.get_params(deep=False),
+        "settings": model.get_params(deep=False) | {"checkpoint": None},  # of the fit, and gone
         "feature_names": None if names is None else names.tolist(),
         "output_names": model.output_names_,
         "flat": model._flat,
@@ -146,6 +147,7 @@ def _state(model: Any) -> dict[str, Any]:
         "n_iter": int(model.n_iter_),
         "converged": bool(model.converged_),
         "conditioning": model.conditioning_,
+        **({"n_failed": failed} if failed else {}),  # files from before this have none either
     }
 
 
@@ -179,3 +181,4 @@ def _restore(model: Any, state: dict[str, Any]) -> None:
     model.log_marginal_likelihood_value_ = state["log_likelihood"]
     model.n_iter_, model.converged_ = state["n_iter"], state["converged"]
     model.conditioning_ = state["conditioning"]
+    model.n_members_failed_ = state.get("n_failed", 0)

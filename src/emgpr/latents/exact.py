@@ -7,6 +7,7 @@ from jaxtyping import Float
 from sklearn.gaussian_process.kernels import Kernel
 
 from emgpr.arrays import room
+from emgpr.checkpoint import NOTHING_KEPT, Ledger
 from emgpr.execution import chunks, each
 from emgpr.kernels import without_noise
 from emgpr.latents.latent import Latent
@@ -33,6 +34,7 @@ def fit_latents(
     n_jobs: int | None = None,
     device: str = "cpu",
     verbose: int = 0,
+    ledger: Ledger = NOTHING_KEPT,
 ) -> list[Latent]:
     """Kernel and noise of tasks alone: task i mod D with `kernels[i]`, for every i.
 
@@ -62,9 +64,11 @@ def fit_latents(
                 some = peaks.at(run)
                 climbs.append((table, bare, search, some, max_iter, weak_prior, device))
                 owners.append([team[i] for i in some.whose])
-        fitted = each(_climb, climbs, n_jobs=n_jobs, label="Step 1: tasks", verbose=verbose)
-        for own, latents in zip(owners, fitted, strict=True):
-            for d, (height, latent) in zip(own, latents, strict=True):
+        fitted = each(
+            _climb, climbs, n_jobs=n_jobs, label="Step 1: tasks", verbose=verbose, ledger=ledger
+        )
+        for own, climb, ends in zip(owners, climbs, fitted, strict=True):
+            for d, (height, latent) in zip(own, _found(climb, ends), strict=True):
                 if d not in found or height > heights[d]:
                     found[d], heights[d] = latent, height
     return [found[d] for d in range(len(kernels))]
@@ -99,11 +103,11 @@ def _in_lockstep(n: int, pairs: int, device: str) -> list[range]:
 _Climb = tuple[Observations, Kernel, Search, Peaks, int, bool, str]
 
 
-def _climb(problem: _Climb) -> list[tuple[float, Latent]]:
-    """From every peak of some sites to that of all: how high it is, and what is there."""
+def _climb(problem: _Climb) -> Minima:
+    """From every peak of some sites to that of all."""
     table, kernel, search, peaks, max_iter, weak_prior, device = problem
     loss = loss_of(table, kernel, peaks.whose, weak_prior=weak_prior, device=device)
-    ends = minimize(
+    return minimize(
         loss,
         peaks.x,
         bounds=search.bounds,
@@ -112,6 +116,11 @@ def _climb(problem: _Climb) -> list[tuple[float, Latent]]:
         promise=NOTHING,
         memory=peaks.memory,
     )
+
+
+def _found(problem: _Climb, ends: Minima) -> list[tuple[float, Latent]]:
+    """How high each peak is, and what is there."""
+    table, kernel, search, peaks, max_iter, weak_prior, _ = problem
     latents = []
     for i, d in enumerate(peaks.whose):
         y, end, height = table.y[d], ends.problem(i), -float(ends.value[i])

@@ -1,6 +1,6 @@
 """Output transforms, and how a belief travels back through them."""
 
-from emgpr.transforms.choice import choose_transforms
+from emgpr.transforms.choice import Held, choose_transforms
 from emgpr.transforms.fitted import Fitted
 from emgpr.transforms.maps import (
     Identity,
@@ -15,6 +15,7 @@ from emgpr.transforms.marginals import NAMED, Marginals, one_each
 __all__ = [
     "NAMED",
     "Fitted",
+    "Held",
     "Identity",
     "Log",
     "Map",

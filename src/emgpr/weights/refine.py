@@ -18,13 +18,14 @@ from jaxtyping import Bool, Float, Int
 from scipy.spatial import KDTree
 
 from emgpr.arrays import fetch, like, room
+from emgpr.checkpoint import NOTHING_KEPT, Ledger, digest
 from emgpr.covariance import log_likelihood
 from emgpr.covariance.dense import coregionalization
 from emgpr.execution import chunks, counter
 from emgpr.kernels import matrix
 from emgpr.latents import is_length_scale, noise_prior, search_space, variances
 from emgpr.observations import Observations
-from emgpr.optimize import Memory, Minima, minimize
+from emgpr.optimize import Memory, Minima, State, minimize
 from emgpr.weights.fit import FittedWeights, fit_weights, thinned
 from emgpr.weights.noise import NoiseParameters
 from emgpr.weights.start import Mixture
@@ -73,15 +74,18 @@ def refine(
     device: str = "cpu",
     names: Sequence[str] | None = None,
     verbose: int = 0,
+    ledger: Ledger = NOTHING_KEPT,
 ) -> Refined:
     """`sweeps` further rounds over (kernels, noise) and weights, or the joint ascent."""
-    ascent = _Ascent(seen, parts, start, correlated, weak_prior, names, device)
+    ascent = _Ascent(seen, parts, start, correlated, weak_prior, names, device, ledger=ledger)
     if sweeps == "joint":
         mixture, W, memory = start, fitted.W, None
         few = thinned(seen, parts, ascent.noise.size + sum(ascent.sizes) + start.W.size)
         if sum(map(len, few)) < sum(map(len, parts)):  # most of the way on some of the sites
             # There, what varies between neighbours looks like noise: no latent may shrink to that.
-            coarse = _Ascent(seen, few, start, correlated, weak_prior, names, device, spared=True)
+            coarse = _Ascent(
+                seen, few, start, correlated, weak_prior, names, device, ledger=ledger, spared=True
+            )
             end = coarse.climb(mixture, W, True, max_iter, "everything, some sites", [], verbose)
             mixture, W = coarse.mixture(end.x[0], W)
             memory = end.memory.of([0], ascent.n_readings / coarse.n_readings)
@@ -103,7 +107,7 @@ def refine(
         return Refined(mixture, members, history, ascent.trouble(end, max_iter))
 
     believed = float(ascent.prior(start.noise)[0])
-    history = [Stage("weights", float(fitted.log_likelihood.sum()) + believed)]
+    history = [Stage("weights", _height(fitted) + believed)]
     mixture, members, trouble = start, fitted, ""
     for _ in range(sweeps):
         end = ascent.climb(mixture, members.W, False, max_iter, "kernels and noise", [], verbose)
@@ -112,15 +116,20 @@ def refine(
         trouble = ascent.trouble(end, max_iter)
         members = fit_weights(
             seen, parts, replace(mixture, W=start.W), W=members.W, max_iter=max_iter,
-            n_jobs=n_jobs, device=device, verbose=verbose,
+            n_jobs=n_jobs, device=device, verbose=verbose, ledger=ledger,
         )  # fmt: skip
         believed = float(ascent.prior(mixture.noise)[0])
-        history.append(Stage("weights", float(members.log_likelihood.sum()) + believed))
+        history.append(Stage("weights", _height(members) + believed))
     lost = int((~members.converged).sum())
     if lost:
         short = f"the weights of {lost} of {len(parts)} members did not converge within {max_iter=}"
         trouble = "; ".join(filter(None, [trouble, short]))
     return Refined(mixture, members, history, trouble)
+
+
+def _height(members: FittedWeights) -> float:
+    """The log-likelihood of the members that stand."""
+    return float(members.log_likelihood[members.stands].sum())
 
 
 def _is_noise(
@@ -163,9 +172,11 @@ class _Ascent:
         names: Sequence[str] | None,
         device: str = "cpu",
         *,
+        ledger: Ledger = NOTHING_KEPT,
         spared: bool = False,  # on some of the sites
     ) -> None:
         D = seen.n_tasks
+        self.parts, self.ledger = parts, ledger
         n = D * max(map(len, parts))
         self.start = start
         self.runs = chunks(len(parts), 32.0 * n * n, 1, room(device))
@@ -239,18 +250,36 @@ class _Ascent:
             gradient[noise] += self.noise.pullback(rows[0, noise], slope)
             return -values.sum(keepdims=True) - believed, -gradient[None, : rows.shape[1]]
 
-        history.append(Stage("start", -float(loss(x0[None], np.arange(1))[0][0])))
+        bounds = np.column_stack([low, high])
+        heights: list[float] = []
+        key, resume = "", None
+        if self.ledger.path is not None:
+            # All that the climb depends on, beside the table and the settings.
+            own = self.start.kernels, self.start.free, self.parts, self.noise
+            key = f"Refining: {label} {digest(x0, W, bounds, max_iter, memory, own)}"
+            resume, heights = self.ledger.find(key) or (None, [])
+        if not heights:
+            heights.append(-float(loss(x0[None], np.arange(1))[0][0]))
         with counter(max_iter, f"Refining: {label}", verbose) as count:
-
-            def watch(values: Float[Array, " 1"]) -> None:
-                history.append(Stage(label, -float(values[0])))
+            for _ in heights[1:]:
                 count()
 
-            bounds = np.column_stack([low, high])
-            return minimize(
+            def watch(values: Float[Array, " 1"]) -> None:
+                heights.append(-float(values[0]))
+                count()
+
+            def keep(state: State) -> None:
+                if self.ledger.due or not state.going.any():
+                    self.ledger.keep(key, (state, heights))
+
+            end = minimize(
                 loss, x0[None], bounds=bounds, max_iter=max_iter, ftol=FLAT,
                 unit=float(self.n_readings), promise=self.promise, memory=memory, watch=watch,
+                keep=keep, resume=resume,
             )  # fmt: skip
+        self.ledger.settle()
+        history += [Stage("start", heights[0]), *(Stage(label, height) for height in heights[1:])]
+        return end
 
     def terms(self, row: Float[Array, " p"], W: Float[Array, "L Q D k"]) -> tuple[Array, Array]:
         """Log-likelihood of every part, and the gradient of their sum; W where the row has none."""
