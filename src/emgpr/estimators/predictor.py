@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from emgpr.estimators.believer import Believer
 from emgpr.estimators.door import enter_inputs, enter_outputs
+from emgpr.estimators.insight import Insight
 from emgpr.estimators.validation import Validation
 from emgpr.execution import RandomState, generator
 from emgpr.prediction import Belief
@@ -18,7 +19,7 @@ from emgpr.prediction import Belief
 Array = np.ndarray
 
 
-class Predictor(Validation, MultiOutputMixin, RegressorMixin, Believer):
+class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer):
     """The fitted half of an estimator."""
 
     def predict(
