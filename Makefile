@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint reproduce bench clean
+.PHONY: demo test lint reproduce pictures bench clean
 
 demo: $(VENV)/.base  ## Jura end to end: the table and a figure of maps
 	$(BIN)/emgpr demo
@@ -20,6 +20,9 @@ lint: $(VENV)/.dev
 
 reproduce: $(VENV)/.base  ## the paper's Jura table and figures, in results/jura
 	$(BIN)/emgpr reproduce jura
+
+pictures: $(VENV)/.base  ## the images of docs/pictures.md, by the code on that page
+	$(BIN)/python docs/pictures.py
 
 # make bench ONLY=jura METHODS="emgpr GPy" LIMIT=120, or QUICK=1 for a look at two problems, once
 bench: $(VENV)/.geo  ## against the peers that install, on one core: rows, then docs/benchmarks.md

@@ -22,7 +22,7 @@ from scipy.linalg import lapack
 from sklearn.gaussian_process.kernels import RBF
 from threadpoolctl import threadpool_limits
 
-from benchmarks.data import PROBLEMS, simulated
+from benchmarks.data import PROBLEMS, Problem, simulated
 from emgpr import EMGPR
 from emgpr.covariance import log_likelihood, log_likelihood_in_span, span_of
 from emgpr.observations import Observations
@@ -48,7 +48,7 @@ def measure(core: int, say: Callable[[str], None]) -> dict[str, Numbers]:
 
 def evaluation(n: int, D: int = 4) -> Numbers:
     """One likelihood and gradient of n readings, over potrf + potri of that size."""
-    table, W, noise, K = _state(n // D, D, Q=D)
+    table, W, noise, K = state(simulated(n // D, D))
     A = np.asfortranarray(np.eye(n) + 0.5)
     return {
         "potrf_+_potri_s": (own := _seconds(lambda: _factor_and_invert(A), 5)),
@@ -65,7 +65,7 @@ def span_against_dense() -> Numbers:
 
     Smoother kernels have fewer columns; these have about as many as an ATMS granule's.
     """
-    table, W, noise, K = _state(800, 10, Q=10)
+    table, W, noise, K = state(simulated(800, 10))
     span = span_of(table, noise, K, 1)
     if span is None:
         raise RuntimeError("the span was not thought worth it")
@@ -202,12 +202,11 @@ MEASUREMENTS: dict[str, Callable[[], Numbers]] = {
 }
 
 
-def _state(N: int, D: int, Q: int) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray]:
-    """A complete table, and weights, noise and kernels as they are on the way to an optimum."""
-    problem = simulated(N, D)
-    rng = np.random.default_rng(0)
-    W = np.eye(Q, D)[:, :, None] + 0.3 * rng.normal(size=(Q, D, 1))
-    K = np.stack([RBF(scale)(problem.X) for scale in np.linspace(0.07, 0.28, Q)])
+def state(problem: Problem) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray]:
+    """A problem's table, and weights, noise and kernels as they are on the way to an optimum."""
+    D, rng = problem.Y.shape[1], np.random.default_rng(0)
+    W = np.eye(D)[:, :, None] + 0.3 * rng.normal(size=(D, D, 1))
+    K = np.stack([RBF(scale)(problem.X) for scale in np.linspace(0.07, 0.28, D)])
     return Observations.from_table(problem.X, problem.Y), W, 0.1 * np.eye(D), K
 
 

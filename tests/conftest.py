@@ -12,7 +12,7 @@ matplotlib.use("Agg")
 # The mathematics; the estimators take whatever users bring, and check it themselves.
 CHECKED = (
     "observations arrays execution metrics kernels optimize covariance latents weights "
-    "ensemble prediction transforms persistence sphere geo io"
+    "ensemble prediction transforms persistence checkpoint variograms sphere geo io"
 )
 install_import_hook([f"emgpr.{name}" for name in CHECKED.split()], "beartype.beartype")
 

@@ -1,10 +1,25 @@
 """The map, the chunks and the seeds."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from emgpr.execution import SMALL, chunks, counter, each, generator, threads_for, track
+from emgpr.arrays import NumericalError
+from emgpr.checkpoint import Ledger
+from emgpr.execution import (
+    SMALL,
+    Failed,
+    chunks,
+    counter,
+    each,
+    each_if_possible,
+    generator,
+    threads_for,
+    track,
+)
 
 
 def test_answers_come_in_the_order_of_the_items():
@@ -80,3 +95,80 @@ def test_small_matrices_get_one_thread_and_large_ones_all():
     with threads_for(SMALL):
         assert threads() == before
     assert threads() == before
+
+
+def killed_once(job):
+    """The answer, but for the first time this item is asked for: then its process dies."""
+    number, mark = job
+    if number == 1 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def killed(job):
+    number, parent = job
+    if number == 1 and os.getpid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_a_worker_that_was_killed_is_replaced_and_its_items_are_tried_again(tmp_path):
+    jobs = [(i, tmp_path / "mark") for i in range(4)]
+    assert each(killed_once, jobs, n_jobs=2) == [0, 1, 2, 3]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_an_item_that_kills_every_worker_fails_alone():
+    answers = each_if_possible(killed, [(i, os.getpid()) for i in range(4)], n_jobs=2)
+    assert [a for a in answers if not isinstance(a, Failed)] == [0, 2, 3]
+    assert isinstance(answers[1], Failed)
+
+
+@pytest.mark.parametrize("error", [MemoryError, NumericalError, np.linalg.LinAlgError])
+def test_what_fails_once_is_tried_again_and_what_fails_twice_is_told(error):
+    asked = []
+
+    def work(item):
+        asked.append(item)
+        if item == "never" or (item == "once" and asked.count(item) == 1):
+            raise error("no room")
+        return item
+
+    assert each(work, ["fine", "once"]) == ["fine", "once"]
+    fine, never = each_if_possible(work, ["fine", "never"])
+    assert (fine, type(never.why)) == ("fine", error)
+    with pytest.raises(error, match="no room"):
+        each(work, ["never", "fine"])
+
+
+def test_other_errors_are_not_tried_again():
+    asked = []
+
+    def work(item):
+        asked.append(item)
+        raise KeyError(item)
+
+    with pytest.raises(KeyError):
+        each(work, ["a", "b"])
+    assert asked == ["a"]
+
+
+def test_what_is_in_the_ledger_is_not_worked_out_again(tmp_path):
+    asked = []
+
+    def work(item):
+        asked.append(item)
+        if item == 2 and len(asked) == 3:
+            raise KeyboardInterrupt
+        return np.array([item])
+
+    fit = {"X": ("", "")}
+    ledger = Ledger.opened(tmp_path / "fit", fit)
+    with pytest.raises(KeyboardInterrupt):
+        each(work, [0, 1, 2, 3], ledger=ledger)
+    ledger.write()
+    answers = each(work, [0, 1, 2, 3], ledger=Ledger.opened(tmp_path / "fit", fit))
+    assert [int(a[0]) for a in answers] == [0, 1, 2, 3]
+    assert asked == [0, 1, 2, 2, 3]

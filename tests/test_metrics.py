@@ -8,6 +8,7 @@ from scipy.stats import norm
 from sklearn import metrics as theirs
 
 from emgpr.metrics import (
+    central_coverage,
     coverage,
     crps,
     mean_absolute_error,
@@ -112,3 +113,11 @@ def test_one_pair_has_no_standard_error():
     alone = paired_difference(np.array([1.0]), np.array([3.0]))
     assert alone.mean == -2.0
     assert np.isnan(alone.standard_error)
+
+
+def test_coverage_of_every_level_follows_from_the_pit(predictions):
+    truth, mean, std = predictions
+    truth[3, 1] = np.nan
+    levels = np.array([0.5, 0.8, 0.95])
+    expected = [coverage(truth, mean, std, level) for level in levels]
+    assert_allclose(central_coverage(norm.cdf(truth, mean, std), levels), expected)

@@ -1,5 +1,7 @@
 """Batched L-BFGS with bounds: as good as scipy's on each problem, and honest about the end."""
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -279,3 +281,25 @@ def test_a_search_ends_where_its_next_step_promises_too_little():
     again = minimize(loss, whole.x, memory=whole.memory, promise=0.5)
     assert again.n_iter[0] == 0
     assert again.converged.all()
+
+
+def test_a_search_resumed_from_any_of_its_rounds_ends_with_the_same_bits(rng):
+    """Problems end at different rounds, some steps are taken back, one problem cannot start."""
+    a, b = rng.uniform(0.5, 2.0, size=(2, 4))
+
+    def valleys(x, which):
+        f = a[which] * (1 - x[:, 0]) ** 2 + 30 * b[which] * (x[:, 1] - x[:, 0] ** 2) ** 2
+        slope = -2 * a[which] * (1 - x[:, 0]) - 120 * b[which] * x[:, 0] * (x[:, 1] - x[:, 0] ** 2)
+        g = np.column_stack([slope, 60 * b[which] * (x[:, 1] - x[:, 0] ** 2)])
+        return np.where(which == 3, np.nan, f), g
+
+    x0 = rng.uniform(-1.5, 0.5, size=(4, 2))
+    settings = {"bounds": np.array([[-2.0, 0.9], [-2.0, 2.0]]), "max_iter": 30}
+    rounds = []
+    whole = minimize(valleys, x0, keep=lambda state: rounds.append(deepcopy(state)), **settings)
+    assert len(rounds) > 10
+    for state in rounds:
+        again = minimize(valleys, x0, resume=state, **settings)
+        for name in ("x", "value", "converged", "at_bound", "n_iter"):
+            assert_array_equal(getattr(again, name), getattr(whole, name), strict=True)
+        assert_array_equal(again.memory.steps, whole.memory.steps)

@@ -23,11 +23,13 @@ if TYPE_CHECKING:
         ICM,
         LMC,
         SLFM,
+        EnsembleWarning,
         IndependentGP,
         ModelFileError,
         load,
         spatial_blocks,
     )
+    from emgpr.sphere import on_sphere
 
 __version__ = "0.1.0"
 __all__ = [
@@ -35,9 +37,11 @@ __all__ = [
     "ICM",
     "LMC",
     "SLFM",
+    "EnsembleWarning",
     "IndependentGP",
     "ModelFileError",
     "load",
+    "on_sphere",
     "spatial_blocks",
 ]
 
@@ -45,7 +49,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """A public name, imported when first asked for: `emgpr --help` should not wait for SciPy."""
     if name in __all__:
-        return getattr(import_module("emgpr.estimators"), name)
+        home = "emgpr.sphere" if name == "on_sphere" else "emgpr.estimators"
+        return getattr(import_module(home), name)
     raise AttributeError(f"module 'emgpr' has no attribute {name!r}")
 
 

@@ -4,14 +4,20 @@ joblib decides where: in this process, in others, or on the engine of a
 surrounding `joblib.parallel_config` (Dask, Ray, …).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TypeVar
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import joblib
 import numpy as np
+from joblib.externals.loky import get_reusable_executor
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
+
+from emgpr.arrays import NumericalError
+from emgpr.checkpoint import NOTHING_KEPT, Ledger, digest
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -21,6 +27,13 @@ SMALL = 2000  # rows of a matrix that one thread factors in a tenth of a second
 RandomState = int | np.integer | np.random.RandomState | np.random.Generator | None
 
 
+@dataclass(frozen=True)
+class Failed:
+    """What stands for the answer of an item that has none, after it was tried again."""
+
+    why: Exception
+
+
 def each(
     function: Callable[[Item], Answer],
     items: Sequence[Item],
@@ -28,15 +41,97 @@ def each(
     n_jobs: int | None = None,
     label: str = "",
     verbose: int = 0,
+    ledger: Ledger = NOTHING_KEPT,
 ) -> list[Answer]:
-    """The function of every item, in order.
+    """The function of every item, in order; from the ledger where it is finished.
+
+    An item for which numbers or memory fail, or whose process is killed, is tried once more.
 
     >>> each(abs, [-1, 2])
     [1, 2]
     """
-    work = joblib.Parallel(n_jobs=n_jobs if len(items) > 1 else 1, return_as="generator")
-    answers = work(joblib.delayed(function)(item) for item in items)
-    return list(track(answers, len(items), label, verbose))
+    answers = each_if_possible(
+        function, items, n_jobs=n_jobs, label=label, verbose=verbose, ledger=ledger
+    )
+    done: list[Answer] = []
+    for answer in answers:
+        if isinstance(answer, Failed):
+            raise answer.why
+        done.append(answer)
+    return done
+
+
+def each_if_possible(
+    function: Callable[[Item], Answer],
+    items: Sequence[Item],
+    *,
+    n_jobs: int | None = None,
+    label: str = "",
+    verbose: int = 0,
+    ledger: Ledger = NOTHING_KEPT,
+) -> list[Answer | Failed]:
+    """As `each`, with `Failed` in the place of what failed again."""
+    keys = [] if ledger.path is None else [f"{label} {digest(item)}" for item in items]
+    found = {i: piece for i, key in enumerate(keys) if (piece := ledger.find(key)) is not None}
+    answers: dict[int, Any] = dict(found)
+    with counter(len(items), label, verbose) as count:
+        for _ in found:
+            count()
+        for alone in (False, False, True):
+            todo = [i for i in range(len(items)) if i not in answers or _again(answers[i], alone)]
+            # One at a time there is memory for it, if ever, and we know who is killed.
+            for run in [[i] for i in todo] if alone else [todo] if todo else []:
+                again = any(i in answers for i in run)
+                worked = _answers(function, [items[i] for i in run], n_jobs, guarded=again)
+                with closing(worked):
+                    for i, answer in zip(run, worked, strict=True):
+                        answers[i] = answer
+                        if not isinstance(answer, Failed):
+                            count()
+                            if keys:
+                                ledger.keep(keys[i], answer)
+    ledger.settle()
+    return [answers[i] for i in range(len(items))]
+
+
+def _again(answer: Any, alone: bool) -> bool:
+    """Whether to try again; alone, only what may have failed because of what ran beside it."""
+    beside = MemoryError | BrokenProcessPool
+    return isinstance(answer, Failed) and (not alone or isinstance(answer.why, beside))
+
+
+def _answers(
+    function: Callable[[Item], Answer], items: Sequence[Item], n_jobs: int | None, *, guarded: bool
+) -> Generator[Answer | Failed, None, None]:
+    """The answers in order; `guarded`, a single item too is left to another process, if any."""
+    here = len(items) == 1 and not guarded
+    work = joblib.Parallel(n_jobs=1 if here else n_jobs, return_as="generator")
+    done = 0
+    try:
+        with closing(work(joblib.delayed(_tried)(function, item) for item in items)) as answers:
+            for answer in answers:
+                done += 1
+                yield answer
+    except BrokenProcessPool as error:
+        yield from [Failed(error)] * (len(items) - done)
+
+
+def _tried(function: Callable[[Item], Answer], item: Item) -> Answer | Failed:
+    """The answer, or why numbers or memory failed; other errors would come again, and pass."""
+    try:
+        return function(item)
+    except (MemoryError, ArithmeticError, np.linalg.LinAlgError, NumericalError) as error:
+        return Failed(error.with_traceback(None))
+    except RuntimeError as error:
+        if type(error).__name__ == "OutOfMemoryError":  # of a GPU, as torch says
+            return Failed(MemoryError(str(error)))
+        raise
+
+
+def end_workers(n_jobs: int | None) -> None:
+    """Stop the processes that joblib keeps for the next call, if there were any."""
+    if joblib.effective_n_jobs(n_jobs) > 1:
+        get_reusable_executor(reuse=True).shutdown(wait=False, kill_workers=True)
 
 
 def track(items: Iterable[Item], total: int, label: str, verbose: int = 1) -> Iterator[Item]:

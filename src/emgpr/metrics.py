@@ -65,6 +65,20 @@ def coverage(
     return np.asarray(np.nanmean(np.where(np.isnan(truth), np.nan, inside), axis=0))
 
 
+def central_coverage(pit: Float[Array, "N *D"], levels: Float[Array, " k"]) -> Float[Array, "k *D"]:
+    """Share of readings inside their central intervals of every level, from their PIT.
+
+    A reading that was given probability u below it lies inside the interval of level
+    |2u − 1|, and of all wider ones. An honest model's share is the level.
+
+    >>> central_coverage(np.array([0.5, 0.1, 0.95, np.nan]), np.array([0.5, 0.95])).round(2)
+    array([0.33, 1.  ])
+    """
+    at = levels.reshape(-1, *[1] * pit.ndim)
+    inside = np.abs(2 * pit - 1) <= at
+    return np.asarray(np.nanmean(np.where(np.isnan(pit), np.nan, inside), axis=1))
+
+
 @dataclass(frozen=True)
 class PairedDifference:
     """Mean of ours − theirs over the same readings, with its standard error."""

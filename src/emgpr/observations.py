@@ -70,6 +70,11 @@ class Observations:
         """Whether every output was measured at every site."""
         return bool(self.seen.all())
 
+    @property
+    def silent(self) -> Bool[Array, "*b D"]:
+        """Tasks of which nothing but zero was read: standardised, those of one value."""
+        return ~(self.y != 0).any(axis=-1)
+
     def task(self, d: int) -> "Observations":
         """Task d alone, at the sites where it was measured."""
         return self.tasks([d])

@@ -40,7 +40,11 @@ class Memory:
 
 @dataclass(frozen=True)
 class Minima:
-    """Where each problem ended, and how: `converged`, and which variables sit at a bound."""
+    """Where each problem ended, and how: `converged`, and which variables sit at a bound.
+
+    `cut_off` are problems whose function had no finite value around a point on the way: they
+    were resumed from there, the best so far, along the gradient.
+    """
 
     x: Float[Array, "B p"]
     value: Float[Array, " B"]
@@ -48,6 +52,7 @@ class Minima:
     at_bound: Bool[Array, "B p"]
     n_iter: Int[Array, " B"]
     memory: Memory
+    cut_off: Bool[Array, " B"]
 
     @property
     def n_problems(self) -> int:
@@ -64,12 +69,13 @@ class Minima:
             self.at_bound[at],
             self.n_iter[at],
             self.memory.of([i]),
+            self.cut_off[at],
         )
 
 
 @dataclass
-class _State:
-    """The moving parts of every problem; rows are problems."""
+class State:
+    """The moving parts of every problem; rows are problems. A search goes on from one of these."""
 
     x: Array
     f: Array
@@ -83,6 +89,9 @@ class _State:
     halvings: Array
     n_iter: Array
     small: Array
+    converged: Array
+    going: Array  # neither converged nor given up
+    cut_off: Array  # no finite value was found around a point on the way
 
 
 def minimize(
@@ -98,6 +107,8 @@ def minimize(
     promise: float = 0.0,
     memory: Memory | None = None,
     watch: Callable[[Float[Array, " B"]], None] | None = None,
+    keep: Callable[[State], None] | None = None,
+    resume: State | None = None,
 ) -> Minima:
     """Minimise B functions of p variables from the rows of x0.
 
@@ -108,7 +119,8 @@ def minimize(
     readings). Or when the next step promises, by what is known of the curvature, no more than
     `promise`. With the `memory` of a search on some of the data, a search on all of it starts
     knowing how its function curves. `watch` is told the values after every round of steps that
-    moved a problem.
+    moved a problem; `keep` is shown the state after every round, and a search that is to `resume`
+    one ends with the same bits as if it had never stopped.
 
     >>> target = np.array([[1.0], [5.0]])
     >>> bowl = lambda x, which: (((x - target[which]) ** 2).sum(1), 2 * (x - target[which]))
@@ -116,28 +128,23 @@ def minimize(
     >>> found.x.round(6), found.at_bound.ravel(), found.converged
     (array([[1.], [2.]]), array([False,  True]), array([ True,  True]))
     """
-    B, p = x0.shape
+    p = x0.shape[1]
     low, high = (np.full(p, -np.inf), np.full(p, np.inf)) if bounds is None else bounds.T
-    x = np.clip(x0.astype(float), low, high)
-    everyone = np.arange(B)
-    f, g = _evaluate(objective, x, everyone)
-    state = _State(
-        x=x, f=f, g=g,
-        steps=np.zeros((B, MEMORY, p)), changes=np.zeros((B, MEMORY, p)),
-        n_pairs=np.zeros(B, int), direction=np.zeros((B, p)), promise=np.full(B, np.inf),
-        length=np.ones(B), halvings=np.zeros(B, int), n_iter=np.zeros(B, int),
-        small=np.zeros(B, int),
-    )  # fmt: skip
-    if memory is not None:
-        state.steps[:], state.changes[:] = memory.steps, memory.changes
-        state.n_pairs[:] = memory.n_pairs
-    converged = np.isfinite(f) & (_slope(x, g, low, high) <= gtol)
-    active = everyone[np.isfinite(f) & ~converged]
-    _aim(state, active, low, high, max_step)
-    converged[active] = state.promise[active] <= promise
-    active = active[~converged[active]]
+    state = resume
+    if state is None:
+        x = np.clip(x0.astype(float), low, high)
+        state = _start(objective, x, memory)
+        fine = np.isfinite(state.f)
+        state.converged[:] = fine & (_slope(x, state.g, low, high) <= gtol)
+        state.cut_off[:] = ~fine
+        active = np.flatnonzero(fine & ~state.converged)
+        _aim(state, active, low, high, max_step)
+        state.converged[active] = state.promise[active] <= promise
+        state.going[active] = ~state.converged[active]
+    converged, cut_off = state.converged, state.cut_off
 
-    while len(active) and p:
+    while state.going.any() and p:
+        active = np.flatnonzero(state.going)
         trial = np.clip(
             state.x[active] + state.length[active, None] * state.direction[active], low, high
         )
@@ -171,21 +178,42 @@ def minimize(
         state.length[back] *= np.clip(np.nan_to_num(shrink, nan=0.5), 0.1, 0.5)
         state.halvings[back] += 1
         exhausted = back[state.halvings[back] >= MAX_HALVINGS]
+        cut_off[exhausted] |= ~np.isfinite(f[~accept])[state.halvings[back] >= MAX_HALVINGS]
         lost = exhausted[state.n_pairs[exhausted] == 0]
         fresh = exhausted[state.n_pairs[exhausted] > 0]
         state.n_pairs[fresh] = 0  # the history misled: once more along the gradient
         _aim(state, fresh, low, high, max_step)
         # No descent left even along the gradient: rounding ends the search, if it is flat there.
-        converged[lost] = _slope(
-            state.x[lost], state.g[lost], low, high
-        ) <= FLAT * gtol * np.maximum(unit, np.abs(state.f[lost]))
+        flat = FLAT * gtol * np.maximum(unit, np.abs(state.f[lost]))
+        level = _slope(state.x[lost], state.g[lost], low, high) <= flat
+        converged[lost] = level & ~cut_off[lost]
         ended = converged[active] | (state.n_iter[active] >= max_iter) | np.isin(active, lost)
-        active = active[~ended]
+        state.going[active] = ~ended
+        if keep is not None:
+            keep(state)
 
     edge = 1e-6
     at_bound = (state.x <= low + edge) | (state.x >= high - edge)
     known = Memory(state.steps, state.changes, state.n_pairs)
-    return Minima(state.x, state.f, converged | (p == 0), at_bound, state.n_iter, known)
+    return Minima(state.x, state.f, converged | (p == 0), at_bound, state.n_iter, known, cut_off)
+
+
+def _start(objective: Objective, x: Float[Array, "B p"], memory: Memory | None) -> State:
+    """At x, knowing what the memory does."""
+    B, p = x.shape
+    f, g = _evaluate(objective, x, np.arange(B))
+    state = State(
+        x=x, f=f, g=g,
+        steps=np.zeros((B, MEMORY, p)), changes=np.zeros((B, MEMORY, p)),
+        n_pairs=np.zeros(B, int), direction=np.zeros((B, p)), promise=np.full(B, np.inf),
+        length=np.ones(B), halvings=np.zeros(B, int), n_iter=np.zeros(B, int),
+        small=np.zeros(B, int), converged=np.zeros(B, bool), going=np.zeros(B, bool),
+        cut_off=np.zeros(B, bool),
+    )  # fmt: skip
+    if memory is not None:
+        state.steps[:], state.changes[:] = memory.steps, memory.changes
+        state.n_pairs[:] = memory.n_pairs
+    return state
 
 
 def _evaluate(objective: Objective, x: Array, which: Array) -> tuple[Array, Array]:
@@ -205,7 +233,7 @@ def _slope(x: Array, g: Array, low: Array, high: Array) -> Array:
     return np.abs(np.clip(x - g, low, high) - x).max(1, initial=0.0)
 
 
-def _remember(state: _State, which: Array, step: Array, change: Array) -> None:
+def _remember(state: State, which: Array, step: Array, change: Array) -> None:
     """Keep the pairs that tell of positive curvature."""
     useful = np.einsum("bp,bp->b", step, change) > 1e-10 * np.einsum("bp,bp->b", change, change)
     which, step, change = which[useful], step[useful], change[useful]
@@ -215,7 +243,7 @@ def _remember(state: _State, which: Array, step: Array, change: Array) -> None:
     state.n_pairs[which] = np.minimum(state.n_pairs[which] + 1, MEMORY)
 
 
-def _aim(state: _State, which: Array, low: Array, high: Array, max_step: float) -> None:
+def _aim(state: State, which: Array, low: Array, high: Array, max_step: float) -> None:
     """A new direction for these problems: the two-loop recursion on their free variables."""
     if not len(which):
         return

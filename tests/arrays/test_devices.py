@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from emgpr.arrays import diagonal, empty, fetch, like, namespace, put, room, settle
+from emgpr.arrays import diagonal, empty, fetch, like, namespace, panel, put, room, settle, zeros
 
 
 @pytest.fixture
@@ -116,12 +116,24 @@ def test_so_it_can_on_a_device(device):
     assert_array_equal(np.einsum("aibi->abi", fetch(A)), np.broadcast_to(np.arange(3.0), (2, 4, 3)))
 
 
-def test_an_empty_array_is_where_the_other_is(device):
+@pytest.mark.parametrize("new", [empty, zeros])
+def test_a_new_array_is_where_the_other_is(device, new):
     there = put(np.zeros(2), device)
-    made = empty(there, 3, 4)
+    made = new(there, 3, 4)
     assert made.shape == (3, 4)
     assert (made.device, made.dtype) == (there.device, there.dtype)
     assert namespace(made) is namespace(there)
+
+
+def test_zeros_are_that(device):
+    for there in (np.ones(2), put(np.ones(2), device)):
+        assert_array_equal(fetch(zeros(there, 3, 4)), np.zeros((3, 4)))
+
+
+def test_a_gpu_works_on_more_at_a_time(device):
+    here = panel(np.zeros(2))
+    there = panel(put(np.zeros(2), device))
+    assert there > 100 * here if device == "cuda" else there == here
 
 
 def test_there_is_room_everywhere(device):

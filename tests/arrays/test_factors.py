@@ -108,7 +108,7 @@ def test_jitter_is_found_whether_or_not_the_matrix_is_overwritten(rng, overwrite
     assert_allclose(lower @ lower.T, A + 1e-8 * np.eye(6), atol=1e-14)
 
 
-@pytest.mark.parametrize("leaf", [640, 2])
+@pytest.mark.parametrize("leaf", [640, 4, 2, 1])
 @pytest.mark.parametrize("batch", BATCHES)
 def test_a_device_gives_the_same(rng, device, batch, leaf, monkeypatch):
     monkeypatch.setattr(products, "LEAF", leaf)

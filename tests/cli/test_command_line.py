@@ -168,7 +168,7 @@ def test_atms_without_files_is_a_usage_error():
 def test_atms_file_that_is_not_there(tmp_path):
     pytest.importorskip("h5py")
     result = emgpr_says(*an_atms_command(tmp_path))
-    assert result.exit_code == 2
+    assert result.exit_code == 3
     assert one_line(result).startswith("emgpr: tdr_file: there is no file")
 
 

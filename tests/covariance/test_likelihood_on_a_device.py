@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 from simulated import symmetric_part, world
 from sklearn.gaussian_process.kernels import RBF
 
-from emgpr.arrays import fetch, put
-from emgpr.covariance import between_tasks, dense, log_likelihood, log_likelihood_in_span, span_of
+from emgpr.arrays import devices, fetch, put
+from emgpr.covariance import between_tasks, log_likelihood, log_likelihood_in_span, span_of
 from emgpr.covariance.dense import coregionalization, readings
 from emgpr.kernels import matrices
 from emgpr.observations import Observations
@@ -44,11 +44,14 @@ def stacked(worlds):
     return tables, *(np.stack([getattr(w, name) for w in worlds]) for name in ("W", "noise", "K"))
 
 
+def alone(made):
+    return made.seen, made.W, made.noise, made.K
+
+
 def test_the_likelihood_and_its_gradients_are_the_same(worlds, device):
-    made = worlds[0]
-    given = made.W, made.noise, made.K
-    here = log_likelihood(made.seen, *given, of_kernels=True)
-    there = log_likelihood(made.seen.on(device), *(put(a, device) for a in given), of_kernels=True)
+    table, *given = alone(worlds[0])
+    here = log_likelihood(table, *given, of_kernels=True)
+    there = log_likelihood(table.on(device), *(put(a, device) for a in given), of_kernels=True)
     for part in PARTS:
         agree(getattr(there, part), np.asarray(getattr(here, part)))
 
@@ -61,15 +64,18 @@ def test_so_they_are_of_a_batch_of_tables(worlds, device):
         agree(getattr(there, part), getattr(here, part))
 
 
-def test_panels_of_tasks_change_nothing(worlds, monkeypatch):
-    tables, *given = stacked(worlds)
+@pytest.mark.parametrize("some", [stacked, lambda worlds: alone(worlds[0])], ids=["batch", "one"])
+def test_panels_of_tasks_change_nothing(worlds, monkeypatch, some):
+    tables, *given = some(worlds)
     B = coregionalization(given[0])
     whole = log_likelihood(tables, *given, of_kernels=True), between_tasks(B, given[2])
-    monkeypatch.setattr(dense, "PANEL", 1)
+    monkeypatch.setattr(devices, "HOST_PANEL", 1)
     parts = log_likelihood(tables, *given, of_kernels=True), between_tasks(B, given[2])
     assert_allclose(parts[1], whole[1], rtol=1e-12)
     for part in PARTS:
-        one, other = getattr(parts[0], part), getattr(whole[0], part)
+        one, other = (
+            symmetric_part(np.asarray(getattr(fit, part))) for fit in (parts[0], whole[0])
+        )
         assert_allclose(one, other, rtol=1e-9, atol=1e-9 * np.abs(other).max())
 
 

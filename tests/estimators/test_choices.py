@@ -261,6 +261,7 @@ def test_all_readings_are_one_batch_while_they_are_few(many, dear):
     assert len(paper(**JOINT).fit(*many).batches_) == 1
 
 
+@pytest.mark.filterwarnings("ignore:Nothing was read in 30 of 60 rows")
 def test_more_are_learned_from_in_batches_of_that_many(many, dear):
     dear(60)
     X, Y = many

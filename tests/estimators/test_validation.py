@@ -19,7 +19,10 @@ from emgpr.estimators.validation import losing_outputs
 from emgpr.metrics import mean_absolute_error
 from emgpr.prediction import condition
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:Nothing was read in"),
+]
 QUICK = {
     "kernel": None,
     "transform": None,

@@ -72,7 +72,7 @@ def test_what_the_command_complains_of(tmp_path):
     answer = run(app, ["swath", *files, "-o", str(tmp_path / "m.nc"), "--channels", "30"])
     assert answer.exit_code == 3
     assert "numbers from 1 to 22" in answer.stderr
-    assert run(app, ["swath", *files, "-o", str(tmp_path / "m.nc")]).exit_code == 2
+    assert run(app, ["swath", *files, "-o", str(tmp_path / "m.nc")]).exit_code == 3
     assert run(app, ["swath", *files, "-o", str(tmp_path / "m.nc"), "--grid", "0"]).exit_code == 2
 
 

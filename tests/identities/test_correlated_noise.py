@@ -97,6 +97,7 @@ def test_samples_observed_at_one_place_are_each_their_own(made, rng):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:Batches of .* sites are small")
+@pytest.mark.filterwarnings("ignore:Nothing was read in")
 @pytest.mark.parametrize("batch_size", [None, 9])
 def test_an_ensemble_reads_as_the_mixture_of_what_its_members_would(rng, batch_size):
     """In the user's units, at sites of the table, at new ones and where some is observed."""

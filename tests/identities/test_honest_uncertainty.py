@@ -6,6 +6,8 @@ from numpy.testing import assert_array_equal
 from simulated import KERNELS, World, gram, known_model
 from sklearn.gaussian_process.kernels import RBF
 
+pytestmark = pytest.mark.filterwarnings("ignore:Nothing was read in")
+
 CLUSTERS, SITES = 400, 4  # of three known sites and one to predict, too far apart to interact
 FOUR = 4  # standard errors: a false alarm is about one run in ten thousand
 

@@ -11,7 +11,10 @@ from sklearn.base import clone
 from emgpr import ICM, LMC, SLFM, IndependentGP
 
 # Eight iterations: the whole path must be the same, not only where it would end at last.
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:Nothing was read in"),
+]
 FEW = {"max_iter": 8, "n_restarts": 2, "random_state": 0}
 FAMILY = [
     paper(batch_size=None, **FEW),

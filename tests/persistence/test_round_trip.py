@@ -29,7 +29,9 @@ from emgpr.datasets import jura_table
 from emgpr.ensemble import RULES
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:Batches of:UserWarning"
+    "ignore::sklearn.exceptions.ConvergenceWarning",
+    "ignore:Batches of:UserWarning",
+    "ignore:Nothing was read in 2 of 26 rows:UserWarning",
 )
 X, Y = smooth_table(np.random.default_rng(3), N=26)
 Y = np.exp((Y - Y.mean(axis=0)) / Y.std(axis=0))

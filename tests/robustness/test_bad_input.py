@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_matrix
 from simulated import smooth_table
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
@@ -144,3 +145,81 @@ def test_under_a_log_what_is_not_positive_is_refused_by_output_and_row():
 def test_a_kernel_of_nothing_but_noise_is_refused():
     with pytest.raises(ValueError, match=r"nothing but noise.*such as RBF"):
         EMGPR(WhiteKernel()).fit(X, Y)
+
+
+REFUSED_AS_ARRAYS = {
+    "no X": (None, Y, "X is None; give one row a site"),
+    "a mask in X": (np.ma.masked_less(X, 0.2), Y, "X contains NaN: input column '0', row .*Drop"),
+    "NA among objects in X": (
+        SITES.astype(object).mask(X > 0.9, pd.NA),
+        METALS,
+        "X contains NaN: input column 'east'",
+    ),
+    "complex X": (X + 1j, Y, "Complex data not supported: X is complex128"),
+    "complex Y": (X, Y + 1j, "Complex data not supported: Y is complex128"),
+    "dates in an array": (
+        X,
+        np.full((12, 1), "2024-01-01", "M8[D]"),
+        r"Y holds datetime64\[D\] values, not numbers.*must be numbers",
+    ),
+    "durations in an array": (np.ones((12, 2), "m8[s]"), Y, "X holds timedelta64.*Encode"),
+    "text in an array": (X, np.where(Y > 500, "<0.5", Y.astype(str)), "Y holds text.*'<0.5' .row"),
+    "a Y of 1e200": (
+        X,
+        Y * [1, 1e200, 1],
+        r"Output '1' reaches .*e\+202, whose square is too large.*Choose another unit",
+    ),
+    "a Y of 1e-200": (X, Y * [1, 1, 1e-200], "Output '2' reaches .*e-200.*too small.*another unit"),
+    "an X of 1e200": (X * [1e200, 1], Y, r"Input column '0' reaches .*e\+199.*too large"),
+    "an X of 1e-200": (X * [1, 1e-200], Y, "Input column '1' reaches .*too small"),
+    "a number for X": (3.0, Y, "Expected 2D array, got scalar"),
+    "a number for Y": (X, 3.0, "y is a single number, 3; give one row a site"),
+    "more rows of Y": (X[:9], Y, "X has 9 rows and Y has 12.*Write NaN"),
+    "dicts in X": ([{"east": 1.0}] * 12, Y, "dict|number"),
+    "minus infinity in X": (np.where(X > 0.9, -np.inf, X), Y, "X contains infinity.*Drop"),
+}
+
+
+@pytest.mark.parametrize("make", [EMGPR, EMGPR.paper])
+@pytest.mark.parametrize("case", REFUSED_AS_ARRAYS)
+def test_fit_refuses_arrays(case, make):
+    X, Y, message = REFUSED_AS_ARRAYS[case]
+    with pytest.raises((ValueError, TypeError), match=f"(?s){message}"):
+        make(random_state=0).fit(X, Y)
+
+
+def test_a_sparse_matrix_is_refused_and_how_to_go_on_is_said():
+    with pytest.raises(TypeError, match=r"Sparse data .*toarray"):
+        EMGPR().fit(csr_matrix(X), Y)
+
+
+def test_text_in_a_polars_column_is_named():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"east": ["near"] * 12, "north": X[:, 1]})
+    with pytest.raises(ValueError, match=r"Column 'east' of X.*could not convert 'near' .row 0"):
+        EMGPR().fit(frame, Y)
+
+
+@pytest.mark.parametrize(
+    ("places", "message"),
+    [
+        (np.empty((0, 2)), "0 sample.*minimum of 1.*filter or the file"),
+        ([[1e300, 0.0]], r"Input column '0' reaches 1e\+300"),
+        ([[np.nan, 0.0]], "X contains NaN: input column"),
+        (None, "X is None"),
+        (np.ma.array([[1.0, 2.0]], mask=[[True, False]]), "X contains NaN: input column"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_predict_refuses_places(model, places, message):
+    with pytest.raises(ValueError, match=f"(?s){message}"):
+        model.predict(places)
+
+
+def test_what_is_refused_changes_nothing_of_what_was_given():
+    X, Y = np.where(SITES > 0.9, np.nan, SITES), METALS.to_numpy(copy=True)
+    before = X.copy(), Y.copy()
+    with pytest.raises(ValueError, match="contains NaN"):
+        EMGPR().fit(X, Y)
+    np.testing.assert_array_equal(X, before[0])
+    np.testing.assert_array_equal(Y, before[1])

@@ -1,18 +1,23 @@
 """Data at the edge of sense: no crash, finite answers, and sensible ones."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from simulated import smooth_table
-from sklearn.gaussian_process.kernels import RBF
+from simulated import known_model, smooth_table, world
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from emgpr import EMGPR, ICM, SLFM, IndependentGP
+from emgpr.arrays import JitterWarning, NumericalError
+from emgpr.latents import exact, starts
 
 # They are told, rightly, of bounds reached, of jitter and so on; here only the answer matters.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore::emgpr.arrays.JitterWarning"),
-    pytest.mark.filterwarnings("ignore:Output .* has one value only"),
+    pytest.mark.filterwarnings("ignore:Outputs? .* one value only"),
     pytest.mark.filterwarnings("ignore:Batches of .* sites are small"),
 ]
 RNG = np.random.default_rng(17)
@@ -140,3 +145,99 @@ def test_an_output_of_one_value_is_named(readings):
     once[: len(readings)] = readings
     with pytest.warns(UserWarning, match=rf"Output '1' has one value only \({len(readings)} r"):
         EMGPR(max_iter=5, random_state=0).fit(X, np.column_stack([Y[:, 0], once]))
+
+
+@every_estimator
+def test_a_third_of_the_readings_missing(Estimator):
+    X, Y = smooth_table(np.random.default_rng(5), N=40)
+    gaps = np.where(np.random.default_rng(6).uniform(size=Y.shape) < 0.3, np.nan, Y)
+    gaps[np.isnan(gaps).all(axis=1)] = Y[np.isnan(gaps).all(axis=1)]
+    model = Estimator(max_iter=20, n_restarts=2, random_state=0).fit(X, gaps)
+    told = np.abs(model.predict(X) - Y)[np.isnan(gaps)]
+    spread = np.broadcast_to(Y.std(axis=0), Y.shape)[np.isnan(gaps)]
+    assert np.sqrt(np.mean((told / spread) ** 2)) < 0.7  # 1 is to know nothing
+    assert model.n_rows_ignored_ == 0
+
+
+@pytest.mark.parametrize("make", [EMGPR, EMGPR.paper, ICM, IndependentGP])
+def test_two_identical_outputs_are_predicted_alike(make):
+    model = make(random_state=0).fit(X, Y[:, [0, 0]])
+    mean, std = model.predict(X_NEW, return_std=True)
+    assert_allclose(mean[:, 0], mean[:, 1], atol=1e-3 * Y[:, 0].std())
+    assert_allclose(std[:, 0], std[:, 1], rtol=1e-3)
+
+
+@pytest.mark.parametrize("apart", [0.0, 1e-12])
+@pytest.mark.parametrize("same", [True, False])
+@pytest.mark.parametrize("make", [EMGPR, EMGPR.paper])
+def test_sites_read_twice_or_almost_at_one_place(make, apart, same):
+    """Equal readings are met; of others their mean is, within what they differ by."""
+    again = Y if same else Y + 0.3 * Y.std(axis=0)
+    mean, std = predicted(make, np.vstack([X, X + apart]), np.vstack([Y, again]), batch_size=None)
+    assert np.all(np.abs(mean[:3] - (Y + again)[:3] / 2) < 0.8 * Y.std(axis=0))
+    assert np.all(std[:3] < 1.2 * Y.std(axis=0))
+
+
+@pytest.mark.parametrize("apart", [0.0, 1e-12])
+def test_contradicting_readings_at_one_place_without_noise(apart):
+    """No noise is next to none: the mean of both is met, and the doubt is in the noise."""
+    kernel = RBF(0.3, "fixed") + WhiteKernel(0.0, "fixed")
+    model = EMGPR.paper(kernel=kernel, batch_size=None, max_iter=5)
+    model.fit(np.vstack([X, X + apart]), np.vstack([Y, Y + 1.0]))
+    mean, std = model.predict(X, return_std=True)
+    assert_allclose(mean, Y + 0.5, atol=0.02 * Y.std(axis=0).max())
+    assert np.all(np.isfinite(std))
+    assert np.all(std > 0)
+
+
+def test_a_covariance_that_needs_help_is_told_and_one_beyond_it_is_named():
+    """Every site twice without noise, and a noise that is none."""
+    made = known_model(world(np.random.default_rng(0), N=6, k=1))
+    made._seen = made._seen.at(np.repeat(np.arange(6), 2))
+    made._noise = 1e-30 * np.eye(3)
+    helped = r"covariance of the .* readings .*1e-1[0-2] of its mean was added"
+    with pytest.warns(JitterWarning, match=helped):
+        _, std = made.predict(X_NEW, return_std=True)
+    assert np.all(std >= 0)
+    made._noise = -3.0 * np.eye(3)
+    beyond = r"covariance of the .* readings .*not positive definite.*Look for duplicated sites"
+    with pytest.raises(NumericalError, match=beyond):
+        made.predict(X_NEW)
+
+
+@pytest.mark.parametrize("make", [EMGPR, EMGPR.paper])
+def test_a_likelihood_that_breaks_on_the_way_is_told_and_the_best_point_kept(make, monkeypatch):
+    """From the second evaluation of step 1 there is no value: the search keeps what it had."""
+    calls = iter(range(10**6))
+    sound = exact.loss_of
+
+    def broken(*arguments, **settings):
+        loss = sound(*arguments, **settings)
+
+        def faulty(params, which):
+            value, gradient = loss(params, which)
+            return (value if next(calls) < 1 else np.full_like(value, np.nan)), gradient
+
+        return faulty
+
+    monkeypatch.setattr(exact, "loss_of", broken)
+    monkeypatch.setattr(starts, "FEW", 1)  # which leaves something to search for
+    with pytest.warns(ConvergenceWarning, match=r"Step 1 of output '\d'.*could not be evaluated"):
+        model = make(random_state=0).fit(X, Y)
+    assert np.isfinite(model.predict(X_NEW)).all()
+    assert not model.converged_
+
+
+def test_an_ascent_that_breaks_on_the_way_is_told_and_the_best_point_kept(monkeypatch):
+    calls = iter(range(10**6))
+    ascent = import_module("emgpr.weights.refine")._Ascent
+    sound = ascent.terms
+
+    def faulty(self, row, W):
+        values, gradient = sound(self, row, W)
+        return (values if next(calls) % 40 < 3 else np.full_like(values, np.nan)), gradient
+
+    monkeypatch.setattr(ascent, "terms", faulty)
+    with pytest.warns(ConvergenceWarning, match="Refinement: .*could not be evaluated around"):
+        model = ICM(random_state=0).fit(X, Y)
+    assert np.isfinite(model.predict(X_NEW)).all()

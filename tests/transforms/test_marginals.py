@@ -42,7 +42,7 @@ def Y(rng):
 def test_what_the_model_sees_has_mean_zero_and_variance_one(Y, spec):
     marginals = Marginals.learned(Y, spec)
     Z = marginals.forward(Y)
-    assert_allclose(np.nanmean(Z, axis=0), 0, atol=1e-12)
+    assert_allclose(np.nanmean(Z, axis=0), 0, atol=1e-7)  # the mean is kept to eight digits
     assert_allclose(np.nanstd(Z, axis=0), 1)
     assert np.isnan(Z[3, 0])
     assert np.isnan(Z).sum() == 1

@@ -13,10 +13,12 @@ from emgpr.arrays.devices import (
     empty,
     fetch,
     like,
+    panel,
     put,
     refuse_unknown,
     room,
     settle,
+    zeros,
 )
 from emgpr.arrays.factors import JITTERS, Factor, JitterWarning, NumericalError, factor
 
@@ -32,8 +34,10 @@ __all__ = [
     "fetch",
     "like",
     "namespace",
+    "panel",
     "put",
     "refuse_unknown",
     "room",
     "settle",
+    "zeros",
 ]

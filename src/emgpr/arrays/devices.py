@@ -16,6 +16,8 @@ else:
 
 HOST_ROOM = 256e6  # bytes
 DEVICE_ROOM = 4e9
+HOST_PANEL = 150_000  # numbers
+DEVICE_PANEL = 100_000_000
 
 logger = logging.getLogger(__name__)
 
@@ -111,10 +113,25 @@ def room(device: str) -> float:
     return min(DEVICE_ROOM, (free + unused) / 4)
 
 
+def panel(there: Array) -> int:
+    """Numbers to work on at a time, where an array is: what the caches hold, or enough for a GPU.
+
+    To a GPU a call is as dear as a pass over half a million numbers.
+    """
+    on_gpu = str(array_api_compat.device(there)).startswith("cuda")
+    return DEVICE_PANEL if on_gpu else HOST_PANEL
+
+
 def empty(there: Array, *shape: int) -> Array:
     """An array without content yet, where another array is."""
     device = array_api_compat.device(there)
     return array_namespace(there).empty(shape, dtype=there.dtype, device=device)
+
+
+def zeros(there: Array, *shape: int) -> Array:
+    """An array of zeros, where another array is."""
+    device = array_api_compat.device(there)
+    return array_namespace(there).zeros(shape, dtype=there.dtype, device=device)
 
 
 def diagonal(A: Array, rows: int = -2, columns: int = -1) -> Array:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from emgpr.cli.complaints import Complaining
 from emgpr.cli.demo import demo
 from emgpr.cli.reproduce import reproduce
 from emgpr.cli.swath import swath
@@ -12,6 +13,7 @@ __all__ = ["app"]
 
 app = typer.Typer(
     name="emgpr",
+    cls=Complaining,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -39,6 +41,12 @@ def main(
             "--version", callback=_say_version, is_eager=True, help="Show the version and exit."
         ),
     ] = False,
+    traceback: Annotated[
+        bool,
+        typer.Option(
+            "--traceback", envvar="EMGPR_TRACEBACK", help="Show where an error came from."
+        ),
+    ] = False,
 ) -> None:
     """Several correlated outputs, predicted with honest uncertainty where they were not measured.
 
@@ -48,4 +56,8 @@ def main(
       emgpr swath TATMS_….h5 GATMO_….h5 --channels 1-10 --grid 0.25 -o atms.nc
       emgpr reproduce jura                  the paper's first table and its figures
       emgpr reproduce atms --tdr TATMS_….h5 --geo GATMO_….h5
+
+    \b
+    Exit codes: 0 done, 2 usage, 3 data, 4 numerical, 5 done but members of the ensemble failed,
+    130 interrupted, 1 unforeseen.
     """

@@ -8,13 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from emgpr.cli.complaints import complain, folder, progress, reading
+from emgpr.cli.complaints import INTERRUPTED, complain, folder, progress, reading
 
 reproduce = typer.Typer(
     no_args_is_help=True, help="The paper's tables and figures, and ours, run anew."
 )
-
-STOPPED = 130  # as shells say of a command ended by ctrl-C
 
 AsJson = Annotated[bool, typer.Option("--json", help="Results as JSON on stdout.")]
 Jobs = Annotated[int, typer.Option(help="Fits at a time, each a process; -1: one a core.")]
@@ -229,7 +227,7 @@ def _stoppable(rows_file: Path) -> Iterator[None]:
         raise complain(
             f"stopped. {len(read(rows_file))} rows are in {rows_file}; the same command goes on "
             "from there.",
-            STOPPED,
+            INTERRUPTED,
         ) from stop
 
 

@@ -7,6 +7,7 @@ with two small eigendecompositions in place of one large factor; `log_likelihood
 chooses between them. `span` serves step 2, where the kernels are held.
 """
 
+from emgpr.covariance.correlation import correlation_parts
 from emgpr.covariance.dense import between_tasks, prior
 from emgpr.covariance.likelihood import Likelihood, log_likelihood
 from emgpr.covariance.span import Span, log_likelihood_in_span, span_of
@@ -15,6 +16,7 @@ __all__ = [
     "Likelihood",
     "Span",
     "between_tasks",
+    "correlation_parts",
     "log_likelihood",
     "log_likelihood_in_span",
     "prior",

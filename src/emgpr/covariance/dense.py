@@ -12,11 +12,10 @@ from functools import partial
 import numpy as np
 from jaxtyping import Float, Int
 
-from emgpr.arrays import Array, diagonal, empty, factor, fetch, like, namespace
+from emgpr.arrays import Array, diagonal, empty, factor, fetch, like, namespace, panel, zeros
 from emgpr.observations import Observations
 
 LOG_2PI = float(np.log(2 * np.pi))
-PANEL = 1.5e5  # numbers in a panel, if it is of several tasks
 
 
 def coregionalization(W: Float[Array, "*b Q D k"]) -> Float[Array, "*b Q D D"]:
@@ -38,7 +37,7 @@ def between_tasks(
         mixed = xp.matrix_transpose(_side_by_side(B[..., tasks, :])) @ flat
         return xp.moveaxis(mixed.reshape(*batch, -1, D, N, M), -2, -3)
 
-    first, *others = _panels(D, int(np.prod(batch)) * N * D * M)
+    first, *others = _panels(D, int(np.prod(batch)) * N * D * M, panel(K))
     if not others:
         return rows(first)
     cov = empty(K, *batch, D, N, D, M)
@@ -90,8 +89,12 @@ def likelihood_and_contractions(
     *batch, Q, N, _ = K.shape
     B, D, alone = coregionalization(W), noise.shape[-1], not batch
     rows = _rows_of(table)
+    read = None  # of the rows' places, those read; None: all
+    if alone and not table.complete and rows[-1].place.stop == D * N:
+        (read,) = xp.nonzero(table.seen.reshape(D * N))
     if alone:
-        L, y = factor(partial(_lower, rows, B, noise, K)), table.y[table.seen][:, None]
+        y = (table.stacked if table.complete else table.y[table.seen])[:, None]
+        L = factor(partial(_lower, rows, B, noise, K, read))
     else:
         L, y = factor(partial(readings, table, B, noise, K)), table.stacked[..., None]
     gamma = L.solve(y)
@@ -100,13 +103,16 @@ def likelihood_and_contractions(
 
     # cov⁻¹ − γγᵀ is the paper's G, less its sign. K and B are symmetric: half of it will do.
     G = L.inverse_less_square(gamma)
+    if read is not None:
+        G, picked = zeros(K, D * N, D * N), G
+        G[read[:, None], read] = picked
     if not (alone or table.complete):  # readings that were not made say nothing of K_q
         diagonal(G)[~table.seen.reshape(*table.seen.shape[:-2], D * N)] = 0.0
-    of_B, of_noise = (like(np.zeros((*batch, *some, D, D)), K) for some in ((Q,), ()))
+    of_B, of_noise = zeros(K, *batch, Q, D, D), zeros(K, *batch, D, D)
     of_K = None
     for i, own in enumerate(rows):
         M = _half(G, rows[: i + 1], N)
-        per_pair = (own.tasks.stop - own.tasks.start, own.tasks.stop)
+        per_pair = (own.shape[0], own.tasks.stop)
         at_one_site = xp.sum(M[..., own.at_one_site], axis=-1)
         of_noise[own.pairs] = -at_one_site.reshape(*batch, *per_pair)
         by_latent = own.of(K).reshape(*batch, Q, -1) @ xp.matrix_transpose(M)
@@ -124,7 +130,13 @@ class _Rows:
     tasks: slice
     sites: Int[Array, " m"] | None  # None: all
     place: slice  # in the covariance
-    at_one_site: Int[Array, " m"]  # of the pairs of these sites with all: those with themselves
+    at_one_site: Int[Array, " m"] | slice  # of these sites' pairs with all: with themselves
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many tasks, and sites of each."""
+        n_tasks = self.tasks.stop - self.tasks.start
+        return n_tasks, (self.place.stop - self.place.start) // n_tasks
 
     @property
     def pairs(self) -> tuple:
@@ -143,19 +155,21 @@ class _Rows:
             if self.sites is None:
                 return slope
             *batch, _, N = slope.shape
-            total = like(np.zeros((*batch, N, N)), slope)
+            total = zeros(slope, *batch, N, N)
         total[..., slice(None) if self.sites is None else self.sites, :] += slope
         return total
 
 
 def _rows_of(table: Observations) -> list[_Rows]:
-    """The rows of what was read in a table; in a batch of tables, of all that might have been."""
+    """The rows of what was read in a table; of all that might have been in a batch of tables.
+
+    So it is in a table of one panel: leaving out a task's gaps at a time takes more calls.
+    """
     *batch, D, N = table.seen.shape
-    if batch or table.complete:
-        everywhere = like(np.arange(N) * (N + 1), table.y)
+    if batch or table.complete or panel(table.y) >= (D * N) ** 2:
         return [
-            _Rows(tasks, None, slice(tasks.start * N, tasks.stop * N), everywhere)
-            for tasks in _panels(D, int(np.prod(batch)) * N * D * N)
+            _Rows(tasks, None, slice(tasks.start * N, tasks.stop * N), slice(None, None, N + 1))
+            for tasks in _panels(D, int(np.prod(batch)) * N * D * N, panel(table.y))
         ]
     rows, start = [], 0
     for d, seen in enumerate(fetch(table.seen)):
@@ -173,20 +187,21 @@ def _lower(
     B: Float[Array, "Q D D"],
     noise: Float[Array, "D D"],
     K: Float[Array, "Q N N"],
-) -> Float[Array, "n n"]:
-    """The covariance of what was read in one table, on and below its diagonal."""
-    xp, (Q, N, _), n = namespace(K), K.shape, rows[-1].place.stop
+    read: Int[Array, " m"] | None,
+) -> Float[Array, "m m"]:
+    """The covariance of one table's rows, or of those read, on and below its diagonal."""
+    xp, (Q, _, N), n = namespace(K), K.shape, rows[-1].place.stop
     cov = empty(K, n, n)
     for i, own in enumerate(rows):
         mixed = _side_by_side(B[own.pairs]).T @ own.of(K).reshape(Q, -1)
         mixed[:, own.at_one_site] += noise[own.pairs].reshape(-1, 1)
-        mixed = mixed.reshape(own.tasks.stop - own.tasks.start, own.tasks.stop, -1, N)
+        mixed = mixed.reshape(own.shape[0], own.tasks.stop, own.shape[1], N)
         for other in rows[: i + 1]:
             block = mixed[:, other.tasks]
             block = block if other.sites is None else block[..., other.sites]
-            n_rows = own.place.stop - own.place.start
-            cov[own.place, other.place] = xp.moveaxis(block, 1, 2).reshape(n_rows, -1)
-    return cov
+            part = cov[own.place, other.place].reshape(*own.shape, *other.shape)  # a view
+            part[...] = xp.moveaxis(block, 1, 2)
+    return cov if read is None else cov[read[:, None], read]
 
 
 def _half(
@@ -195,17 +210,16 @@ def _half(
     """Of M + Mᵀ = G, M below the diagonal: the last of these rows, pairs of tasks with all."""
     xp, own = namespace(G), rows[-1]
     *batch, _, _ = G.shape
-    tasks, sites = own.tasks.stop - own.tasks.start, len(own.at_one_site)
+    tasks, sites = own.shape
     parts = []
     for other in rows:
         block = G[..., own.place, other.place]
         if other is own:
             block = xp.tril(block)
             diagonal(block)[...] *= 0.5
-        others = other.tasks.stop - other.tasks.start
-        block = xp.moveaxis(block.reshape(*batch, tasks, sites, others, -1), -3, -2)
+        block = xp.moveaxis(block.reshape(*batch, tasks, sites, *other.shape), -3, -2)
         if other.sites is not None:
-            whole = like(np.zeros((tasks, others, sites, N)), G)
+            whole = zeros(G, tasks, other.shape[0], sites, N)
             whole[..., other.sites] = block
             block = whole
         parts.append(block)
@@ -218,9 +232,9 @@ def _symmetric(A: Float[Array, "*b D D"]) -> Float[Array, "*b D D"]:
     return 0.5 * (A + namespace(A).matrix_transpose(A))
 
 
-def _panels(D: int, size: int) -> Iterator[slice]:
-    """The tasks, as many at a time as `size` numbers for each allow."""
-    step = max(1, int(PANEL // max(size, 1)))
+def _panels(D: int, size: int, most: int) -> Iterator[slice]:
+    """The tasks, as many at a time as need at most so many numbers, or one; each needs `size`."""
+    step = max(1, most // max(size, 1))
     return (slice(start, min(start + step, D)) for start in range(0, D, step))
 
 

@@ -5,6 +5,7 @@ from emgpr.estimators.family import ICM, LMC, SLFM, IndependentGP
 from emgpr.estimators.findings import CrossValidation, TransferReport
 from emgpr.estimators.left_out import spatial_blocks
 from emgpr.estimators.loading import load
+from emgpr.estimators.standing import EnsembleWarning
 from emgpr.persistence import ModelFileError
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "LMC",
     "SLFM",
     "CrossValidation",
+    "EnsembleWarning",
     "IndependentGP",
     "ModelFileError",
     "TransferReport",

@@ -14,19 +14,26 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Kernel
 
+from emgpr.checkpoint import Ledger
 from emgpr.ensemble import split_sites
 from emgpr.estimators.door import (
-    doubt_outputs,
-    enter_inputs,
+    as_table,
+    check_inputs,
     enter_outputs,
+    names_of,
+    placed,
     refuse_unobserved,
+    steps_of,
 )
+from emgpr.estimators.doubts import about_inputs, about_outputs
+from emgpr.estimators.keeping import keeping
 from emgpr.estimators.mapper import Mapper
 from emgpr.estimators.settings import FEW_SITES, Unread, check_settings, settle
+from emgpr.estimators.standing import EnsembleWarning, left_behind, standing
 from emgpr.estimators.stored import Stored
 from emgpr.estimators.switch_off import switch_off
 from emgpr.estimators.validation import losing_outputs
-from emgpr.execution import RandomState, generator, threads_for
+from emgpr.execution import RandomState, threads_for
 from emgpr.latents import (
     Latent,
     borrow_latents,
@@ -37,7 +44,8 @@ from emgpr.latents import (
     variances,
 )
 from emgpr.observations import Observations
-from emgpr.transforms import Marginals, choose_transforms, one_each
+from emgpr.persistence import PathLike
+from emgpr.transforms import Marginals, choose_transforms, is_constant, one_each
 from emgpr.weights import (
     FittedWeights,
     Mixture,
@@ -47,6 +55,7 @@ from emgpr.weights import (
     arrange,
     fit_weights,
     refine,
+    silenced,
     thinned,
 )
 
@@ -89,6 +98,7 @@ class MultiOutputGP(Stored, Mapper):
         n_jobs: int | None = None,
         device: str = "cpu",
         random_state: RandomState = None,
+        checkpoint: PathLike | None = None,
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel
@@ -102,6 +112,7 @@ class MultiOutputGP(Stored, Mapper):
         self.n_jobs = n_jobs
         self.device = device
         self.random_state = random_state
+        self.checkpoint = checkpoint
         self.verbose = verbose
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -117,44 +128,65 @@ class MultiOutputGP(Stored, Mapper):
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from inputs X (N, P) and outputs y (N, D), NaN where not measured."""
         check_settings(self)
-        rng = generator(self.random_state)
-        seen = self._enter(X, y)
-        self._settled = settle(self, seen)
-        parts = self._deal(seen, rng)  # the ensemble: sites of each member
-        with threads_for(max(seen.n_sites, seen.n_tasks * max(map(len, parts)))):
-            tasks = self._learn_latents(seen, rng)  # step 1
-            mixture, members = self._learn_weights(seen, parts, tasks)  # step 2
-            self._apart = apart(tasks, seen.n_tasks)  # what no transfer would have been
-            self._remember(seen, parts, mixture, members)
-            if self.transfer == "safe" and seen.n_tasks > 1:
-                self._keep_apart({by: losing_outputs(self, by) for by in ("site", "output")})
+        inputs, Y = self._enter(X, y)
+        with keeping(self, inputs, Y) as (ledger, rng):
+            seen = self._standardise(inputs, Y, ledger)
+            self._settled = settle(self, seen)
+            parts = self._deal(seen, rng)  # the ensemble: sites of each member
+            with threads_for(max(seen.n_sites, seen.n_tasks * max(map(len, parts)))):
+                tasks = self._learn_latents(seen, rng, ledger)  # step 1
+                parts, mixture, members = self._learn_weights(seen, parts, tasks, ledger)  # step 2
+                # What no transfer would have been.
+                self._apart = silenced(apart(tasks, seen.n_tasks), seen.silent)
+                self._remember(seen, parts, mixture, members)
+                if self.transfer == "safe" and seen.n_tasks > 1:
+                    self._keep_apart({by: losing_outputs(self, by) for by in ("site", "output")})
         return self
 
-    def _enter(self, X: Any, y: Any) -> Observations:
-        """Standardised observations; remembers names and scales."""
-        inputs = enter_inputs(self, X, fitting=True)
-        Y, self.output_names_, self._flat = enter_outputs(y, len(inputs))
+    def _enter(self, X: Any, y: Any) -> tuple[Float[Array, "N P"], Float[Array, "N D"]]:
+        """Inputs and outputs of the sites where anything was measured; remembers names."""
+        X, y = as_table(X), as_table(y)
+        numbers = check_inputs(self, X, fitting=True)
+        Y, self.output_names_, self._flat = enter_outputs(y, len(numbers))
         names = self.output_names_
         refuse_unobserved(Y, names)
-        self._index = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(len(inputs))
+        self._index = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(len(numbers))
         # A site where nothing was measured teaches nothing and is dealt to no member.
         self._rows = np.flatnonzero(~np.isnan(Y).all(axis=1))
-        inputs, Y = inputs[self._rows], Y[self._rows]
-        doubt_outputs(Y, names)
-        self.n_outputs_ = Y.shape[1]
-        chosen = self._transforms(inputs, Y)
+        P, D = numbers.shape[1], Y.shape[1]
+        for doubt in (
+            *about_inputs(numbers[self._rows], names_of(X, P), steps_of(X, P), self.crs),
+            *about_outputs(Y, names, steps_of(y, D)),
+        ):
+            self._advise(doubt)
+        inputs, Y = placed(self, numbers[self._rows]), Y[self._rows]
+        self.n_rows_ignored_ = len(self._index) - len(self._rows)
+        self.n_outputs_ = D
+        return inputs, Y
+
+    def _standardise(
+        self, inputs: Float[Array, "N P"], Y: Float[Array, "N D"], ledger: Ledger
+    ) -> Observations:
+        """What was measured, near Gaussian and of unit variance; remembers the way back."""
+        names = self.output_names_
+        chosen = self._transforms(inputs, Y, ledger)
         self._scale = Marginals.learned(Y, chosen, normalize=self.normalize_y, names=names)
         self.transforms_ = chosen
-        return Observations.from_table(inputs, self._scale.forward(Y, names))
+        Z = self._scale.forward(Y, names)
+        if self.normalize_y:  # what rounding left of a constant would be taken for a signal
+            Z = np.where(is_constant(Y) & ~np.isnan(Z), 0.0, Z)
+        return Observations.from_table(inputs, Z)
 
-    def _transforms(self, inputs: Array, Y: Array) -> Any:
+    def _transforms(self, inputs: Array, Y: Array, ledger: Ledger) -> Any:
         """As the user said, or what the data ask for."""
         given = one_each(vars(self)["transform"], self.output_names_)
         automatic = [isinstance(spec, str) and spec == "auto" for spec in given]
         if not any(automatic):
             return given
         with threads_for(len(inputs)):
-            chosen = choose_transforms(inputs, Y, n_jobs=self.n_jobs, verbose=self.verbose)
+            chosen = choose_transforms(
+                inputs, Y, n_jobs=self.n_jobs, verbose=self.verbose, ledger=ledger
+            )
         return [c if auto else g for c, g, auto in zip(chosen, given, automatic, strict=True)]
 
     def _kernels(self, seen: Observations) -> list[Kernel]:
@@ -181,7 +213,9 @@ class MultiOutputGP(Stored, Mapper):
                     )
         return kernels
 
-    def _learn_latents(self, seen: Observations, rng: np.random.Generator) -> list[Latent]:
+    def _learn_latents(
+        self, seen: Observations, rng: np.random.Generator, ledger: Ledger
+    ) -> list[Latent]:
         kernels = self._kernels(seen)
         learn = partial(
             fit_latents,
@@ -193,6 +227,7 @@ class MultiOutputGP(Stored, Mapper):
             n_jobs=self._processes,
             device=self._device,
             verbose=self.verbose,
+            ledger=ledger,
         )
         if isinstance(self.latent_learner, str):
             automatic = isinstance(self.kernel, str)
@@ -210,6 +245,7 @@ class MultiOutputGP(Stored, Mapper):
                 self._scale.scale,
                 n_jobs=self.n_jobs,
                 verbose=self.verbose,
+                ledger=ledger,
             )
         self.n_iter_ = max(task.n_iter for task in tasks)
         self.converged_ = not any(task.trouble for task in tasks)
@@ -243,10 +279,15 @@ class MultiOutputGP(Stored, Mapper):
         return parts[: plan.n_members]
 
     def _learn_weights(
-        self, seen: Observations, parts: list[Int[Array, " _"]], tasks: list[Latent]
-    ) -> tuple[Mixture, FittedWeights]:
-        start = self._arrange(tasks, seen)  # w_d = δ_d
-        if self.noise == "auto" and np.diagonal(start.noise).min() < CLEAR:
+        self,
+        seen: Observations,
+        parts: list[Int[Array, " _"]],
+        tasks: list[Latent],
+        ledger: Ledger,
+    ) -> tuple[list[Int[Array, " _"]], Mixture, FittedWeights]:
+        start = silenced(self._arrange(tasks, seen), seen.silent)  # w_d = δ_d
+        noises = np.diagonal(start.noise)[~seen.silent]
+        if self.noise == "auto" and noises.min(initial=np.inf) < CLEAR:
             # Readings free of noise have none that could be correlated.
             self._settled = replace(self._settled, correlated=False)
         # The joint ascent moves on from here in any case: some of the sites show the way.
@@ -261,16 +302,24 @@ class MultiOutputGP(Stored, Mapper):
             n_jobs=self._processes,
             device=self._device,
             verbose=self.verbose,
+            ledger=ledger,
         )
-        learned = self._learn_on(seen, parts, start, members)
+        L, why = len(parts), members.trouble
+        parts, members = standing(parts, members, L)
+        learned = self._learn_on(seen, parts, start, members, ledger)
         if isinstance(self.n_latents, str):
-            relearn = partial(self._relearn, seen, parts)
+            relearn = partial(self._relearn, seen, parts, ledger)
             learned = switch_off(seen, learned, relearn, device=self._device)
+        parts, members = standing(parts, learned.members, L)
+        self.n_members_failed_ = L - len(parts)
+        if self.n_members_failed_:
+            why = why or members.trouble
+            warnings.warn(left_behind(len(parts), L, why), EnsembleWarning, stacklevel=3)
         self.history_ = learned.history
         if learned.trouble:
             self.converged_ = False
             self._warn(learned.trouble)
-        return learned.mixture, learned.members
+        return parts, learned.mixture, members
 
     def _learn_on(
         self,
@@ -278,6 +327,7 @@ class MultiOutputGP(Stored, Mapper):
         parts: list[Int[Array, " _"]],
         start: Mixture,
         members: FittedWeights,
+        ledger: Ledger,
     ) -> Refined:
         """The ascent continued, if it is to be."""
         if not self._settled.refine:
@@ -303,6 +353,7 @@ class MultiOutputGP(Stored, Mapper):
             device=self._device,
             names=self.output_names_,
             verbose=self.verbose,
+            ledger=ledger,
         )
         trouble = f"Refinement: {refined.trouble}." if refined.trouble else ""
         return replace(refined, trouble=trouble)
@@ -311,6 +362,7 @@ class MultiOutputGP(Stored, Mapper):
         self,
         seen: Observations,
         parts: list[Int[Array, " _"]],
+        ledger: Ledger,
         mixture: Mixture,
         W: Float[Array, "L Q D k"],
     ) -> Refined:
@@ -327,8 +379,9 @@ class MultiOutputGP(Stored, Mapper):
                 max_iter=self.max_iter,
                 n_jobs=self._processes,
                 device=self._device,
+                ledger=ledger,
             )
-        return self._learn_on(seen, parts, mixture, members)
+        return self._learn_on(seen, parts, mixture, members, ledger)
 
     def _warn(self, what: str) -> None:
         warnings.warn(what, ConvergenceWarning, stacklevel=4)

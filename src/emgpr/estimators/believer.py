@@ -16,6 +16,7 @@ from emgpr.covariance.dense import coregionalization
 from emgpr.ensemble import join, mixture
 from emgpr.estimators.apart import without
 from emgpr.estimators.door import enter_known
+from emgpr.estimators.doubts import about_known
 from emgpr.estimators.settings import Settled
 from emgpr.estimators.switch_off import variance_shares
 from emgpr.execution import chunks, each, threads_for
@@ -246,6 +247,9 @@ class Believer(BaseEstimator):
         if observed is None:
             return None, read if linked else None
         given = enter_known(observed, len(x), self.output_names_, self._flat)
+        learned = np.where(self._seen.seen.T, self._scale.to_user(self._seen.y.T), np.nan)
+        for doubt in about_known(given, learned, self.output_names_):
+            warnings.warn(doubt, UserWarning, stacklevel=5)
         sample = self._scale.forward(given, self.output_names_)
         again = np.isclose(sample, read, rtol=1e-9, atol=1e-12) | np.isnan(sample)
         same = again.all(axis=1, keepdims=True)

@@ -1,6 +1,5 @@
 """The door: what users bring becomes arrays here, or an error that says what to do."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,19 +9,30 @@ from jaxtyping import Float
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
-from emgpr.geo import Places, doubt_flat
+from emgpr.geo import Places
 from emgpr.observations import first_bad
 
 Array = np.ndarray
 
-FEW = 10  # readings of an output beside others that have far more
+FARTHEST = 1e100  # of an input; squares of such distances, over squares of short ones, are finite
+LARGEST = 1e153  # of an output; its square is still a number
 
 
-def enter_inputs(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Float[Array, "N P"]:
-    """The inputs as kernels see them; remembers (or checks) the names and number of columns.
+def enter_inputs(estimator: BaseEstimator, X: Any) -> Float[Array, "M p"]:
+    """New inputs as kernels see them, after their names and number were found to be as at fit."""
+    return placed(estimator, check_inputs(estimator, X, fitting=False))
 
-    Longitude and latitude of an estimator with a `crs` are points on the sphere from here on.
-    """
+
+def placed(estimator: Any, numbers: Float[Array, "N P"]) -> Float[Array, "N p"]:
+    """Longitude and latitude of an estimator with a `crs` as points on the sphere."""
+    return Places.of(input_names(estimator), getattr(estimator, "crs", None)).enter(numbers)
+
+
+def check_inputs(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Float[Array, "N P"]:
+    """The inputs as numbers; remembers (or checks) the names and number of columns."""
+    if X is None:
+        raise ValueError("X is None; give one row a site, one column an input.")
+    X = as_table(X)
     _refuse_text(X, "X", "Encode it as numbers, or leave it out of the inputs.")
     array = validate_data(
         estimator, X, reset=fitting, dtype=np.float64, ensure_all_finite=False,
@@ -33,12 +43,10 @@ def enter_inputs(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Float[Ar
             f"Found array with 0 sample(s) (shape={array.shape}) while a minimum of 1 is required "
             f"by {type(estimator).__name__}. Check the filter or the file that X comes from."
         )
-    _refuse_infinite(array, "X", _names(X, array.shape[1]), "input column", nan_too=True)
-    names, crs = input_names(estimator), getattr(estimator, "crs", None)
-    doubt = doubt_flat(names, crs) if fitting else None
-    if doubt:
-        warnings.warn(doubt, UserWarning, stacklevel=4)  # the user's call of fit
-    return Places.of(names, crs).enter(array)
+    names = names_of(X, array.shape[1])
+    _refuse_infinite(array, "X", names, "input column", nan_too=True)
+    _refuse_extreme(array, names, "Input column", FARTHEST)
+    return array
 
 
 def input_names(estimator: Any) -> list[str]:
@@ -56,7 +64,7 @@ def enter_outputs(
             "requires y to be passed, but the target y is None. Give one row a site, "
             "one column an output, NaN where an output was not measured."
         )
-    Y = _without_na(Y)
+    Y = as_table(Y)
     _refuse_text(
         Y,
         "Y" if what == "y" else what,
@@ -68,6 +76,10 @@ def enter_outputs(
         Y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="y",
         ensure_min_samples=0,
     )  # fmt: skip
+    if array.ndim == 0:
+        raise ValueError(
+            f"{what} is a single number, {array:g}; give one row a site, one column an output."
+        )
     flat = array.ndim == 1
     table = array.reshape(-1, 1) if flat else array
     if len(table) != n_sites:
@@ -77,27 +89,10 @@ def enter_outputs(
         )
     if table.shape[1] == 0:
         raise ValueError("Y has no columns; give at least one output.")
-    names = _names(Y, table.shape[1])
+    names = names_of(Y, table.shape[1])
     _refuse_infinite(table, what, names, "output", nan_too=False)
+    _refuse_extreme(table, names, "Output", LARGEST)
     return table, names, flat
-
-
-def doubt_outputs(Y: Float[Array, "N D"], names: Sequence[str]) -> None:
-    """Warn of outputs that little can be learned of: of one value, or read rarely."""
-    counts = (~np.isnan(Y)).sum(axis=0)
-    single = np.nanmin(Y, axis=0) == np.nanmax(Y, axis=0)
-    rare = (counts < FEW) & (2 * counts < counts.max())
-    for d in np.flatnonzero(single | rare).tolist():
-        doubt = (
-            f"has one value only ({counts[d]} readings of {np.nanmax(Y[:, d]):g}), which says "
-            "nothing of how it varies; its uncertainty means nothing. Leave it out, or give "
-            "readings that differ."
-            if single[d]
-            else f"was read {counts[d]} times only, others up to {counts.max()}: how it follows "
-            "them can hardly be learned from so few, and its intervals hold less than they say."
-        )
-        # The fourth frame from here is the user's: _enter, fit, and their call of it.
-        warnings.warn(f"Output {names[d]!r} {doubt}", UserWarning, stacklevel=4)
 
 
 def refuse_unobserved(Y: Float[Array, "N D"], names: Sequence[str]) -> None:
@@ -113,6 +108,7 @@ def enter_known(
     observed: Any, n_sites: int, names: Sequence[str], flat: bool
 ) -> Float[Array, "M D"]:
     """Outputs known at the new places. A frame may hold some of the outputs, by name."""
+    observed = as_table(observed)
     if isinstance(observed, pd.DataFrame):
         unknown = [str(column) for column in observed.columns if str(column) not in names]
         if unknown:
@@ -134,34 +130,71 @@ def enter_known(
     return enter_outputs(named, n_sites, "observed")[0]
 
 
-def _names(table: Any, n: int) -> list[str]:
+def names_of(table: Any, n: int) -> list[str]:
+    """Those of the columns, or their numbers."""
     if isinstance(table, pd.Series):
         return [str(table.name if table.name is not None else 0)]
-    columns = getattr(table, "columns", None)
-    return (
-        [str(column) for column in columns] if columns is not None else [str(i) for i in range(n)]
+    if isinstance(table, pd.DataFrame):
+        return [str(column) for column in table.columns]
+    return [str(i) for i in range(n)]
+
+
+def steps_of(table: Any, n: int) -> Float[Array, " n"]:
+    """Distance between neighbouring floating-point numbers of each column, relative to them.
+
+    >>> steps_of(np.zeros((3, 2), dtype=np.float32), 2).round(9)
+    array([1.19e-07, 1.19e-07])
+    """
+    frame = table.to_frame() if isinstance(table, pd.Series) else table
+    dtypes = (
+        frame.dtypes if isinstance(frame, pd.DataFrame) else [getattr(table, "dtype", "f8")] * n
     )
+    known = {"float16": 2.0**-10, "float32": 2.0**-23, "float": 2.0**-23, "halffloat": 2.0**-10}
+    return np.array([known.get(str(dtype).lower().partition("[")[0], 2.0**-52) for dtype in dtypes])
 
 
-def _without_na(table: Any) -> Any:
-    """pandas' own mark of a missing value, in columns of objects, as NaN."""
-    if not isinstance(table, pd.DataFrame):
+def as_table(table: Any) -> Any:
+    """Whatever stands for a missing value as NaN, and frames of other libraries as pandas'.
+
+    >>> as_table(np.ma.masked_equal([1.0, -9999.0], -9999.0))
+    array([ 1., nan])
+    """
+    if isinstance(table, np.ma.MaskedArray):
+        # Not filled in place of the mask: a fill value such as 1e20 would pass for a reading.
+        return np.where(np.ma.getmaskarray(table), np.nan, table.data.astype(float))
+    if isinstance(table, pd.DataFrame):
+        return _without_na(table)
+    if isinstance(table, pd.Series) or not hasattr(table, "__arrow_c_stream__"):
         return table
-    objects = [i for i, dtype in enumerate(table.dtypes) if pd.api.types.is_object_dtype(dtype)]
+    columns = getattr(table, "column_names", getattr(table, "columns", None))
+    if columns is None:  # one column of polars or Arrow
+        return pd.Series(table.to_numpy(), name=getattr(table, "name", None))
+    return _without_na(pd.DataFrame({name: table[name].to_numpy() for name in columns}))
+
+
+def _without_na(table: pd.DataFrame) -> pd.DataFrame:
+    """pandas' own mark of a missing value, in columns of objects, as NaN; sparse columns whole."""
     clean = table.copy(deep=False)
-    for i in objects:
+    for i, dtype in enumerate(table.dtypes):
         column = clean.iloc[:, i]
-        clean.isetitem(i, column.where(column.notna(), np.nan).to_numpy())
+        if pd.api.types.is_object_dtype(dtype):
+            clean.isetitem(i, column.where(column.notna(), np.nan).to_numpy())
+        elif isinstance(dtype, pd.SparseDtype):
+            clean.isetitem(i, np.asarray(column))
     return clean
 
 
 def _refuse_text(table: Any, what: str, remedy: str) -> None:
     """Name the column of a frame that does not hold numbers."""
+    if isinstance(table, np.ndarray) and table.dtype.kind in "mM":
+        raise ValueError(f"{what} holds {table.dtype} values, not numbers. {remedy}")
+    if isinstance(table, np.ndarray) and table.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {what} is {table.dtype}. {remedy}")
     if isinstance(table, np.ndarray) and table.dtype.kind in "OUS" and table.ndim in (1, 2):
         words = [isinstance(value, str) and not _is_number(value) for value in table.flat]
         if any(words):
             row, column = first_bad(np.reshape(words, (len(table), -1)))
-            word = table.reshape(len(table), -1)[row, column]
+            word = str(table.reshape(len(table), -1)[row, column])
             raise ValueError(
                 f"{what} holds text: could not convert {word!r} (row {row}, column {column}) "
                 f"to float. {remedy}"
@@ -217,3 +250,17 @@ def _refuse_infinite(
         else f"Input {what} contains NaN: {kind} {names[column]!r}, row {row} "
         f"({int(bad.sum())} such values in all). {remedy}"
     )
+
+
+def _refuse_extreme(
+    table: Float[Array, "N C"], names: Sequence[str], kind: str, most: float
+) -> None:
+    """Name a column whose squares would be infinite, or all zero."""
+    for name, column in zip(names, table.T, strict=True):
+        largest = np.abs(column).max(initial=0.0, where=~np.isnan(column))
+        if largest > most or 0 < largest < 1 / most:
+            raise ValueError(
+                f"{kind} {name!r} reaches {largest:g}, whose square is too "
+                f"{'large' if largest > 1 else 'small'} for 64 bits; expected between {1 / most:g} "
+                f"and {most:g}. Choose another unit."
+            )

@@ -5,6 +5,7 @@ from typing import Any, Literal, Self
 
 from emgpr.estimators.base import Conditioning, Kernels, Learner, MultiOutputGP
 from emgpr.execution import RandomState
+from emgpr.persistence import PathLike
 
 
 class EMGPR(MultiOutputGP):
@@ -101,6 +102,11 @@ class EMGPR(MultiOutputGP):
         used on another device after `set_params(device=...)`.
     random_state : int, RandomState, Generator or None
         Seeds the starts and the partition.
+    checkpoint : path or None
+        A file in which a long fit keeps the tasks and members that are finished, and how far the
+        joint ascent has come. A fit that was killed or interrupted, called again with the same
+        data and settings, goes on from there and ends with the same bits; then the file is
+        removed. One fit at a time: do not search over settings with it (docs/long-fits.md).
     verbose : int
         1 shows progress.
 
@@ -120,6 +126,8 @@ class EMGPR(MultiOutputGP):
     n_iter_ : iterations of the longest optimisation
     conditioning_ : what predictions are conditioned on
     batches_ : list of the sites each member learned from
+    n_rows_ignored_ : rows of the training table in which no output was read
+    n_members_failed_ : members that were left out because they failed twice, with a warning
 
     Examples
     --------
@@ -158,6 +166,7 @@ class EMGPR(MultiOutputGP):
         n_jobs: int | None = None,
         device: str = "cpu",
         random_state: RandomState = None,
+        checkpoint: PathLike | None = None,
         verbose: int = 0,
     ) -> None:
         super().__init__(
@@ -172,6 +181,7 @@ class EMGPR(MultiOutputGP):
             n_jobs=n_jobs,
             device=device,
             random_state=random_state,
+            checkpoint=checkpoint,
             verbose=verbose,
         )
         self.n_latents = n_latents

@@ -5,10 +5,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
+from emgpr.checkpoint import Ledger
 from emgpr.estimators.base import Conditioning, Kernels, Learner, MultiOutputGP
 from emgpr.execution import RandomState
 from emgpr.latents import Latent
 from emgpr.observations import Observations
+from emgpr.persistence import PathLike
 from emgpr.weights import FittedWeights, Mixture, with_own_parts, without_transfer
 
 Array = np.ndarray
@@ -33,9 +35,11 @@ class IndependentGP(MultiOutputGP):
         seen: Observations,
         parts: list[Int[Array, " _"]],
         tasks: list[Latent],
-    ) -> tuple[Mixture, FittedWeights]:
+        ledger: Ledger,
+    ) -> tuple[list[Int[Array, " _"]], Mixture, FittedWeights]:
         start = self._arrange(tasks, seen)
-        return start, without_transfer(start, sum(task.log_likelihood for task in tasks))
+        self.n_members_failed_ = 0
+        return parts, start, without_transfer(start, sum(task.log_likelihood for task in tasks))
 
 
 class LMC(MultiOutputGP):
@@ -68,6 +72,7 @@ class LMC(MultiOutputGP):
         n_jobs: int | None = None,
         device: str = "cpu",
         random_state: RandomState = None,
+        checkpoint: PathLike | None = None,
         verbose: int = 0,
     ) -> None:
         super().__init__(
@@ -82,6 +87,7 @@ class LMC(MultiOutputGP):
             n_jobs=n_jobs,
             device=device,
             random_state=random_state,
+            checkpoint=checkpoint,
             verbose=verbose,
         )
         self.n_latents = n_latents
@@ -121,6 +127,7 @@ class ICM(MultiOutputGP):
         n_jobs: int | None = None,
         device: str = "cpu",
         random_state: RandomState = None,
+        checkpoint: PathLike | None = None,
         verbose: int = 0,
     ) -> None:
         super().__init__(
@@ -135,6 +142,7 @@ class ICM(MultiOutputGP):
             n_jobs=n_jobs,
             device=device,
             random_state=random_state,
+            checkpoint=checkpoint,
             verbose=verbose,
         )
         self.rank = rank
@@ -171,6 +179,7 @@ class SLFM(MultiOutputGP):
         n_jobs: int | None = None,
         device: str = "cpu",
         random_state: RandomState = None,
+        checkpoint: PathLike | None = None,
         verbose: int = 0,
     ) -> None:
         super().__init__(
@@ -185,6 +194,7 @@ class SLFM(MultiOutputGP):
             n_jobs=n_jobs,
             device=device,
             random_state=random_state,
+            checkpoint=checkpoint,
             verbose=verbose,
         )
         self.n_latents = n_latents

@@ -43,7 +43,7 @@ SHAPES = {
 
 def check_state(state: dict[str, Any]) -> None:
     """Raise `ModelFileError` with the first thing that is not as a fitted model has it."""
-    if state.keys() != FIELDS:
+    if state.keys() - {"n_failed"} != FIELDS:
         odd = sorted(state.keys() ^ FIELDS)
         raise ModelFileError(f"{odd} are missing from it, or are not known")
     scale = _kind(state, "scale", Marginals)
@@ -117,6 +117,8 @@ def _check_settings(settings: dict[str, Any]) -> None:
     _kind(settings, "crs", str, type(None))
     _kind(settings, "verbose", int, bool, np.integer)
     _kind(settings, "n_jobs", int, np.integer, type(None))
+    # Or fitting a forged model again would write to a file of the forger's choice.
+    _expect(settings.get("checkpoint") is None, "'checkpoint' is set")
 
 
 def _check_results(state: dict[str, Any]) -> None:
@@ -133,6 +135,7 @@ def _check_results(state: dict[str, Any]) -> None:
     how = _kind(state, "conditioning", str, int)
     _expect(how in ("all", "batch") or (isinstance(how, int) and how > 0), f"conditioning {how!r}")
     _kind(state, "lost", dict)
+    _expect(_kind({"n_failed": 0, **state}, "n_failed", int) >= 0, "'n_failed' is negative")
 
 
 def _check_names(state: dict[str, Any], axes: dict[str, int]) -> None:

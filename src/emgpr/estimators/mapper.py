@@ -94,7 +94,7 @@ class Mapper(Predictor):
         units = wanted.units(units, names)
         own, target = self.crs, crs or self.crs
         if own is None and geo.is_geographic(target):
-            warnings.warn(str(geo.doubt_flat(["lon", "lat"], None)), UserWarning, stacklevel=2)
+            warnings.warn(str(geo.doubt_flat(["lon", "lat"])), UserWarning, stacklevel=2)
         places = geo.Places.of(names, own)
         x, y = places.leave(self._seen.x)
         if own is not None and target is not None:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from emgpr.estimators.believer import Believer
 from emgpr.estimators.door import enter_inputs, enter_outputs
+from emgpr.estimators.insight import Insight
 from emgpr.estimators.validation import Validation
 from emgpr.execution import RandomState, generator
 from emgpr.prediction import Belief
@@ -18,7 +19,7 @@ from emgpr.prediction import Belief
 Array = np.ndarray
 
 
-class Predictor(Validation, MultiOutputMixin, RegressorMixin, Believer):
+class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer):
     """The fitted half of an estimator."""
 
     def predict(
@@ -142,7 +143,7 @@ class Predictor(Validation, MultiOutputMixin, RegressorMixin, Believer):
         if isinstance(n_samples, bool) or int(n_samples) != n_samples or n_samples < 1:
             raise ValueError(f"n_samples={n_samples!r}; expected a whole number of at least 1.")
         check_is_fitted(self)
-        x = enter_inputs(self, X, fitting=False)
+        x = enter_inputs(self, X)
         rng = generator(random_state)
         drawn = self._sample(x, observed, int(n_samples), rng, include_noise=include_noise)
         drawn = np.moveaxis(self._scale.to_user(drawn), 0, -1)
@@ -150,7 +151,7 @@ class Predictor(Validation, MultiOutputMixin, RegressorMixin, Believer):
 
     def _belief(self, X: Any, observed: Any, include_noise: bool, with_cov: bool = True) -> Belief:
         check_is_fitted(self)
-        x = enter_inputs(self, X, fitting=False)
+        x = enter_inputs(self, X)
         return self._believe(x, observed, with_cov=with_cov, include_noise=include_noise)
 
     def predict_frame(

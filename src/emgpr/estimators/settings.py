@@ -1,5 +1,6 @@
 """Settings checked before any work starts."""
 
+import os
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal
@@ -107,6 +108,8 @@ def check_settings(model: Any) -> None:
 def check_choices(model: Any) -> None:
     """Raise if a setting means nothing anywhere: whether the device is there is not asked."""
     refuse_unknown(model.device)
+    if not isinstance(model.checkpoint, str | os.PathLike | None):
+        raise ValueError(f"checkpoint={model.checkpoint!r}; expected the path of a file, or None.")
     for name in ("max_iter", "n_restarts"):
         _whole(model, name)
     if model.rank is not None:

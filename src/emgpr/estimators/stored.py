@@ -23,7 +23,7 @@ from emgpr.latents import Latent
 from emgpr.observations import Observations
 from emgpr.persistence import ModelFileError, PathLike, decode, encode, read, write
 from emgpr.transforms import Fitted, Identity, Log, Marginals, NormalScore, YeoJohnson
-from emgpr.weights import Stage, apart
+from emgpr.weights import Stage, apart, silenced
 
 Array = np.ndarray
 Own = Iterable[Any]
@@ -121,8 +121,9 @@ def _state(model: Any) -> dict[str, Any]:
     measured = np.zeros(len(model._index), bool)
     measured[model._rows] = True
     ascended = hasattr(model, "history_")  # which no transfer does not
+    failed = model.n_members_failed_
     return {
-        "settings": model.get_params(deep=False),
+        "settings": model.get_params(deep=False) | {"checkpoint": None},  # of the fit, and gone
         "feature_names": None if names is None else names.tolist(),
         "output_names": model.output_names_,
         "flat": model._flat,
@@ -147,6 +148,7 @@ def _state(model: Any) -> dict[str, Any]:
         "n_iter": int(model.n_iter_),
         "converged": bool(model.converged_),
         "conditioning": model.conditioning_,
+        **({"n_failed": failed} if failed else {}),  # files from before this have none either
     }
 
 
@@ -164,6 +166,7 @@ def _restore(model: Any, state: dict[str, Any]) -> None:
     model.n_outputs_ = len(model.output_names_)
     model._index, measured = state["index"], state["measured"]
     model._rows = np.arange(len(model._index)) if measured is None else np.flatnonzero(measured)
+    model.n_rows_ignored_ = len(model._index) - len(model._rows)
     model._scale, model.transforms_ = state["scale"], state["transforms"]
     model._settled = state["settled"]
     cuts = np.cumsum(state["batches"], dtype=int)[:-1]
@@ -172,10 +175,11 @@ def _restore(model: Any, state: dict[str, Any]) -> None:
     model._hold(seen, parts, state["kernels"], state["noise"], state["weights"])
     own = zip(state["own_kernels"], state["own_noise"], state["own_bounds"], strict=True)
     tasks = [Latent(kernel, float(noise), 0.0, tuple(bounds)) for kernel, noise, bounds in own]
-    model._apart = apart(tasks, len(tasks))
+    model._apart = silenced(apart(tasks, len(tasks)), seen.silent)
     model._keep_apart(state["lost"])
     if state["history"] is not None:
         model.history_ = [Stage(*stage) for stage in state["history"]]
     model.log_marginal_likelihood_value_ = state["log_likelihood"]
     model.n_iter_, model.converged_ = state["n_iter"], state["converged"]
     model.conditioning_ = state["conditioning"]
+    model.n_members_failed_ = state.get("n_failed", 0)

@@ -1,6 +1,5 @@
 """The Jura data end to end: six ways to predict cadmium, and maps of three metals."""
 
-import pandas as pd
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
@@ -34,18 +33,9 @@ def compare(*, verbose: int = 0) -> list[Row]:
 def draw_maps(*, verbose: int = 0) -> Figure:
     """Cd, Ni and Zn over the 5957 nodes of the grid, learned from all that was measured."""
     jura, data = jura_table(METALS, withheld=None), load_jura()
-    nodes = data.grid[list(data.coordinates)]
     model = build(OURS | {"verbose": verbose}, random_state=0)
-    with threadpool_limits(1):  # as in every experiment
-        median, std = model.fit(jura.X, jura.Y).predict(nodes, return_std=True)
     figure = Figure(figsize=(11, 7.4), layout="constrained")
-    maps(
-        nodes,
-        pd.DataFrame(median, columns=METALS),
-        pd.DataFrame(std, columns=METALS),
-        sites=jura.X,
-        readings=jura.Y,
-        unit=data.units["Cd"],
-        axes=figure.subplots(2, len(METALS), sharex=True, sharey=True),
-    )
+    axes = figure.subplots(2, len(METALS), sharex=True, sharey=True)
+    with threadpool_limits(1):  # as in every experiment
+        maps(model.fit(jura.X, jura.Y), data.grid, units=data.units, axes=axes)
     return figure

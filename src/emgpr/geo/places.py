@@ -68,6 +68,21 @@ class Places:
         longitude = np.degrees(np.arctan2(x[:, 1], x[:, 0]))
         return longitude, np.degrees(np.arcsin(np.clip(x[:, 2] / RADIUS, -1.0, 1.0)))
 
+    def back(self, x: Float[Array, "N p"]) -> Float[Array, "N P"]:
+        """All columns as the user gave them, longitudes from −180 to 180.
+
+        >>> places = Places(1, 0, degrees=True)
+        >>> places.back(places.enter(np.array([[-45.0, 190.0, 5.0]]))).round(6).tolist()
+        [[-45.0, -170.0, 5.0]]
+        """
+        if not self.degrees:
+            return x
+        whole = np.empty((len(x), x.shape[1] - 1))
+        whole[:, self.x], whole[:, self.y] = self.leave(x)
+        others = np.delete(np.arange(whole.shape[1]), [self.x, self.y])
+        whole[:, others] = x[:, 3:]
+        return whole
+
 
 def columns_given(p: int, crs: str | None) -> int:
     """Input columns that the user gave, of p that kernels see."""
@@ -84,10 +99,10 @@ def longitude_latitude(names: Sequence[str]) -> tuple[int, int] | None:
     return (found[0][0], found[1][0]) if all(len(some) == 1 for some in found) else None
 
 
-def doubt_flat(names: Sequence[str], crs: str | None) -> str | None:
+def doubt_flat(names: Sequence[str]) -> str | None:
     """What to say of longitude and latitude that would be used as if the Earth were flat."""
     named = longitude_latitude(names)
-    if crs is not None or named is None:
+    if named is None:
         return None
     lon, lat = (names[i] for i in named)
     return (

@@ -7,6 +7,7 @@ from jaxtyping import Float
 from sklearn.gaussian_process.kernels import Kernel
 
 from emgpr.arrays import room
+from emgpr.checkpoint import NOTHING_KEPT, Ledger
 from emgpr.execution import chunks, each
 from emgpr.kernels import without_noise
 from emgpr.latents.latent import Latent
@@ -33,6 +34,7 @@ def fit_latents(
     n_jobs: int | None = None,
     device: str = "cpu",
     verbose: int = 0,
+    ledger: Ledger = NOTHING_KEPT,
 ) -> list[Latent]:
     """Kernel and noise of tasks alone: task i mod D with `kernels[i]`, for every i.
 
@@ -51,16 +53,22 @@ def fit_latents(
         search = search_space(bare, white, seen.x, n_restarts, rng)
         climbs: list[_Climb] = []
         owners: list[list[int]] = []
-        for team in _teams(seen, tasks):
+        silent = [d for d in tasks if seen.silent[d % seen.n_tasks]]
+        for d in silent:
+            n = int(seen.seen[d % seen.n_tasks].sum())
+            found[d] = _nothing_learned(bare, search, n, weak_prior)
+        for team in _teams(seen, [d for d in tasks if d not in silent]):
             table = seen.tasks([d % seen.n_tasks for d in team])
             peaks = find_peaks(table, bare, search, max_iter, weak_prior=weak_prior, device=device)
             for run in _in_lockstep(len(peaks.x), table.n_sites**2, device):
                 some = peaks.at(run)
                 climbs.append((table, bare, search, some, max_iter, weak_prior, device))
                 owners.append([team[i] for i in some.whose])
-        fitted = each(_climb, climbs, n_jobs=n_jobs, label="Step 1: tasks", verbose=verbose)
-        for own, latents in zip(owners, fitted, strict=True):
-            for d, (height, latent) in zip(own, latents, strict=True):
+        fitted = each(
+            _climb, climbs, n_jobs=n_jobs, label="Step 1: tasks", verbose=verbose, ledger=ledger
+        )
+        for own, climb, ends in zip(owners, climbs, fitted, strict=True):
+            for d, (height, latent) in zip(own, _found(climb, ends), strict=True):
                 if d not in found or height > heights[d]:
                     found[d], heights[d] = latent, height
     return [found[d] for d in range(len(kernels))]
@@ -95,11 +103,11 @@ def _in_lockstep(n: int, pairs: int, device: str) -> list[range]:
 _Climb = tuple[Observations, Kernel, Search, Peaks, int, bool, str]
 
 
-def _climb(problem: _Climb) -> list[tuple[float, Latent]]:
-    """From every peak of some sites to that of all: how high it is, and what is there."""
+def _climb(problem: _Climb) -> Minima:
+    """From every peak of some sites to that of all."""
     table, kernel, search, peaks, max_iter, weak_prior, device = problem
     loss = loss_of(table, kernel, peaks.whose, weak_prior=weak_prior, device=device)
-    ends = minimize(
+    return minimize(
         loss,
         peaks.x,
         bounds=search.bounds,
@@ -108,6 +116,11 @@ def _climb(problem: _Climb) -> list[tuple[float, Latent]]:
         promise=NOTHING,
         memory=peaks.memory,
     )
+
+
+def _found(problem: _Climb, ends: Minima) -> list[tuple[float, Latent]]:
+    """How high each peak is, and what is there."""
+    table, kernel, search, peaks, max_iter, weak_prior, _ = problem
     latents = []
     for i, d in enumerate(peaks.whose):
         y, end, height = table.y[d], ends.problem(i), -float(ends.value[i])
@@ -123,6 +136,15 @@ def _climb(problem: _Climb) -> list[tuple[float, Latent]]:
         )
         latents.append((height, latent))
     return latents
+
+
+def _nothing_learned(kernel: Kernel, search: Search, n: int, weak_prior: bool) -> Latent:
+    """Of n readings of one value: a kernel to start from, and the likeliest noise of no signal."""
+    low, high = search.bounds[-1]
+    levels = np.exp(np.linspace(low, high, 200))
+    believed = noise_prior(np.ones(1), weak_prior)(levels[:, None, None])[0]
+    noise = float(levels[np.argmax(believed - 0.5 * n * np.log(levels))])
+    return Latent(kernel.clone_with_theta(search.starts[0, :-1]), noise, 0.0, (noise, noise))
 
 
 def _white(y: Float[Array, " n"], search: Search, prior: Prior) -> float:
@@ -147,7 +169,12 @@ def _trouble(end: Minima, search: Search, max_iter: int, *, idle: bool) -> str:
     if not np.isfinite(end.value[0]):
         return "its likelihood could not be evaluated at any start"
     words = []
-    if not end.converged[0]:
+    if end.cut_off[0]:
+        words.append(
+            "its likelihood could not be evaluated around a point, and the search went on from the "
+            "best one"
+        )
+    elif not end.converged[0]:
         words.append(f"it did not converge within max_iter={max_iter}; try more")
     fixed = search.bounds[:, 0] == search.bounds[:, 1]
     for i in np.flatnonzero(end.at_bound[0] & ~fixed):

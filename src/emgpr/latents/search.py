@@ -45,6 +45,7 @@ def search_space(
     rng: np.random.Generator,
 ) -> Search:
     """Every combination of `n_starts` sets of length-scales with three noise levels."""
+    X = X - X.min(axis=0)  # exact, and the same wherever the origin is
     n_scales = sum(is_length_scale(kernel, p.name) for p in kernel.hyperparameters if not p.fixed)
     near, far = _distances(X)
     spread = np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 1.0)

@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from emgpr.plots.labels import latent_name
+
 NOISE_COLOUR = "#BBBBBB"
 
 
@@ -21,7 +23,7 @@ def variance_shares(model: Any, *, ax: Axes | None = None) -> Axes:
         _, ax = plt.subplots(figsize=(7, height), layout="constrained")
     Q = shares.shape[1] - 1
     colours = [*plt.get_cmap("viridis")(np.linspace(0.08, 0.92, Q)), NOISE_COLOUR]
-    labels = [*(_named(q, kernel) for q, kernel in enumerate(model.kernels_)), "noise"]
+    labels = [*(latent_name(q, kernel) for q, kernel in enumerate(model.kernels_)), "noise"]
     left = np.zeros(len(shares))
     for column, colour, label in zip(shares, colours, labels, strict=True):
         width = shares[column].to_numpy()
@@ -41,10 +43,3 @@ def variance_shares(model: Any, *, ax: Axes | None = None) -> Axes:
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
-
-
-def _named(q: int, kernel: Any) -> str:
-    scale = kernel.get_params().get("length_scale")
-    if scale is None:
-        return f"latent {q}"
-    return f"latent {q}, length-scale " + " × ".join(f"{value:.3g}" for value in np.ravel(scale))

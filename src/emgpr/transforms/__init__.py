@@ -1,13 +1,21 @@
 """Output transforms, and how a belief travels back through them."""
 
-from emgpr.transforms.choice import choose_transforms
+from emgpr.transforms.choice import Held, choose_transforms
 from emgpr.transforms.fitted import Fitted
-from emgpr.transforms.maps import Identity, Log, Map, NormalScore, YeoJohnson
+from emgpr.transforms.maps import (
+    Identity,
+    Log,
+    Map,
+    NormalScore,
+    YeoJohnson,
+    is_constant,
+)
 from emgpr.transforms.marginals import NAMED, Marginals, one_each
 
 __all__ = [
     "NAMED",
     "Fitted",
+    "Held",
     "Identity",
     "Log",
     "Map",
@@ -15,5 +23,6 @@ __all__ = [
     "NormalScore",
     "YeoJohnson",
     "choose_transforms",
+    "is_constant",
     "one_each",
 ]

@@ -21,12 +21,13 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.gaussian_process.kernels import Matern
 
+from emgpr.checkpoint import NOTHING_KEPT, Ledger
 from emgpr.execution import each
 from emgpr.latents import Latent, fit_latents
 from emgpr.metrics import paired_difference
 from emgpr.observations import Observations
 from emgpr.prediction import held_out
-from emgpr.transforms.maps import is_flat
+from emgpr.transforms.maps import centre_and_spread, is_constant
 from emgpr.transforms.marginals import NAMED, Marginals
 
 Array = np.ndarray
@@ -38,7 +39,7 @@ ROUNDS = 4
 
 
 @dataclass(frozen=True)
-class _Held:
+class Held:
     """Log density and standardised residual of each reading of an output, left out; NaN if none."""
 
     density: Float[Array, " n"]
@@ -51,6 +52,7 @@ def choose_transforms(
     *,
     n_jobs: int | None = None,
     verbose: int = 0,
+    ledger: Ledger = NOTHING_KEPT,
 ) -> list[str | None]:
     """None, "log", "yeo-johnson" or "normal-score" for each output.
 
@@ -66,7 +68,8 @@ def choose_transforms(
     rows = np.sort(order[:ENOUGH])
     X, Y = X[rows], Y[rows]
     problems = [(X, Y[:, d]) for d in range(Y.shape[1])]
-    held = each(_candidates, problems, n_jobs=n_jobs, label="Transforms: outputs", verbose=verbose)
+    label = "Transforms: outputs"
+    held = each(_candidates, problems, n_jobs=n_jobs, label=label, verbose=verbose, ledger=ledger)
     chosen = [max(own, key=lambda name: np.nansum(own[name].density)) for own in held]
     for _ in range(ROUNDS):
         before = list(chosen)
@@ -77,14 +80,15 @@ def choose_transforms(
     return chosen
 
 
-def _candidates(problem: tuple[Array, Array]) -> dict[str | None, _Held]:
+def _candidates(problem: tuple[Array, Array]) -> dict[str | None, Held]:
     X, y = problem
     there = ~np.isnan(y)
     values = y[there]
-    if len(values) < FEWEST or is_flat(values.mean(), values.std()):
+    if len(values) < FEWEST or is_constant(values[:, None])[0]:
         nothing = np.zeros(len(y))
-        return {None: _Held(nothing, nothing)}
-    values = values / values.std()  # in units of its own: a density in others may overflow
+        return {None: Held(nothing, nothing)}
+    # In units of its own: a density in others may overflow.
+    values = values / centre_and_spread(values[:, None])[1]
     names = ["log", None] if values.min() > 0 else [None]
     names += [name for name in NAMED if name not in ("log", None)]
     answer = {}
@@ -92,11 +96,11 @@ def _candidates(problem: tuple[Array, Array]) -> dict[str | None, _Held]:
         held = _left_out(X[there], values, name)
         density, residual = np.full((2, len(y)), np.nan)
         density[there], residual[there] = held.density, held.residual
-        answer[name] = _Held(density, residual)
+        answer[name] = Held(density, residual)
     return answer
 
 
-def _left_out(X: Array, y: Float[Array, " n"], name: str | None) -> _Held:
+def _left_out(X: Array, y: Float[Array, " n"], name: str | None) -> Held:
     """Every reading given all others."""
     marginals = Marginals.learned(y[:, None], name)
     z = marginals.forward(y[:, None])
@@ -107,7 +111,7 @@ def _left_out(X: Array, y: Float[Array, " n"], name: str | None) -> _Held:
     belief = held_out(table, each_alone, [latent.kernel], np.ones((1, 1, 1, 1)), noise)
     density = marginals.log_density(belief, y[:, None])[:, 0]
     residual = (z[:, 0] - belief.mean[0, :, 0]) / np.sqrt(belief.cov[0, :, 0, 0])
-    return _Held(density - marginals.maps[0].n_parameters / len(y), residual)
+    return Held(density - marginals.maps[0].n_parameters / len(y), residual)
 
 
 def _learned(X: Array, z: Float[Array, "n 1"]) -> Latent:
@@ -116,7 +120,7 @@ def _learned(X: Array, z: Float[Array, "n 1"]) -> Latent:
     return fit_latents(table, [Matern(nu=0.5)], n_restarts=STARTS, max_iter=30, rng=starts)[0]
 
 
-def _simplest(held: list[dict[str | None, _Held]], chosen: list[str | None], d: int) -> str | None:
+def _simplest(held: list[dict[str | None, Held]], chosen: list[str | None], d: int) -> str | None:
     """Of output d's candidates the first, in order of simplicity, that is as good as the best."""
     densities = {
         name: _joint_density([held[i][c if i != d else name] for i, c in enumerate(chosen)])
@@ -130,7 +134,7 @@ def _simplest(held: list[dict[str | None, _Held]], chosen: list[str | None], d: 
     return best
 
 
-def _joint_density(held: list[_Held]) -> Float[Array, " n"]:
+def _joint_density(held: list[Held]) -> Float[Array, " n"]:
     """Log density of what was read at each site, residuals correlated as they are where all are."""
     density = np.nansum([own.density for own in held], axis=0)
     r = np.array([own.residual for own in held])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.optimize import minimize_scalar
 from scipy.special import boxcox1p, inv_boxcox1p, ndtri
 from scipy.stats import rankdata
@@ -45,6 +45,34 @@ class Map(ABC):
 def is_flat(mean: Array | float, spread: Array | float) -> Array:
     """Whether a spread is only rounding, and so is none."""
     return np.asarray(spread <= 1e-12 * np.maximum(np.abs(mean), np.finfo(float).tiny))
+
+
+def is_constant(Y: Float[Array, "N D"]) -> Bool[Array, " D"]:
+    """Whether the readings of each output are one value, but for rounding; NaN is none.
+
+    >>> is_constant(np.array([[0.1, 1.0], [0.1 + 1e-17, 2.0], [np.nan, 3.0]]))
+    array([ True, False])
+    """
+    low, high = np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)
+    return high / 2 - low / 2 <= 5e-15 * np.maximum(np.abs(low), np.abs(high))
+
+
+def centre_and_spread(Y: Float[Array, "N D"]) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
+    """Mean and standard deviation of each output; of a constant one, itself and 1.
+
+    >>> centre_and_spread(np.array([[1e152, 5.0], [3e152, 5.0]]))
+    (array([2.e+152, 5.e+000]), array([1.e+152, 1.e+000]))
+    """
+    low, high = np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)
+    still = is_constant(Y)
+    # About one of the values and in units of their range, lest digits go, or squares overflow.
+    unit = np.where(still, 1.0, high - low)
+    away = (Y - low) / unit
+    spread = unit * np.nanstd(away, axis=0)
+    # To eight digits of the spread, which are the same wherever the origin is.
+    digit = np.exp2(np.floor(np.log2(unit)) - 27)
+    centre = low + digit * np.round(unit * np.nanmean(away, axis=0) / digit)
+    return np.where(still, low, centre), np.where(still, 1.0, spread)
 
 
 @dataclass(frozen=True)
@@ -114,7 +142,7 @@ class YeoJohnson(Map):
         low, centre, high = np.quantile(values, [0.25, 0.5, 0.75])
         spread = (high - low) / 1.349
         if is_flat(centre, spread):  # most readings are one value
-            spread = values.std()
+            spread = centre_and_spread(values[:, None])[1][0]
         standard = cls(float(centre), float(spread), 1.0)
         x = standard.forward(values)
         slopes = np.sum(np.sign(x) * np.log1p(np.abs(x)))

@@ -13,7 +13,15 @@ from emgpr.prediction import Belief
 from emgpr.transforms import crps as score
 from emgpr.transforms import mixtures, moments
 from emgpr.transforms.fitted import Fitted, refuse_without_inverse
-from emgpr.transforms.maps import Identity, Log, Map, NormalScore, YeoJohnson, is_flat
+from emgpr.transforms.maps import (
+    Identity,
+    Log,
+    Map,
+    NormalScore,
+    YeoJohnson,
+    centre_and_spread,
+    is_constant,
+)
 
 Array = np.ndarray
 
@@ -67,9 +75,7 @@ class Marginals:
         bare = cls(maps, np.zeros(D), np.ones(D))
         if not normalize:
             return bare
-        U = bare.forward(Y, names)
-        shift, scale = np.nanmean(U, axis=0), np.nanstd(U, axis=0)
-        return cls(maps, shift, np.where(is_flat(shift, scale), 1.0, scale))
+        return cls(maps, *centre_and_spread(bare.forward(Y, names)))
 
     def forward(
         self, Y: Float[Array, "N D"], names: Sequence[str] | None = None
@@ -240,7 +246,7 @@ def _learned(spec: Any, values: Float[Array, " n"], name: str) -> Map:
         return Log()
     if not (spec is None or isinstance(spec, str)):
         refuse_without_inverse(spec, name)
-    if spec is None or is_flat(values.mean(), values.std()):
+    if spec is None or is_constant(values[:, None])[0]:
         return Identity()
     if not isinstance(spec, str):
         return Fitted.learned(spec, values, name)

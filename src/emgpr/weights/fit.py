@@ -8,8 +8,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from emgpr.arrays import fetch, like, room
+from emgpr.checkpoint import NOTHING_KEPT, Ledger
 from emgpr.covariance import Span, log_likelihood, log_likelihood_in_span, span_of
-from emgpr.execution import chunks, each
+from emgpr.execution import Failed, chunks, each_if_possible
 from emgpr.kernels import matrices
 from emgpr.observations import Observations
 from emgpr.optimize import Objective, minimize
@@ -47,12 +48,31 @@ class _Patience:
 
 @dataclass(frozen=True)
 class FittedWeights:
-    """Weights of every member, the log-likelihood of its batch, and how the search ended."""
+    """Weights of every member, the log-likelihood of its batch, and how the search ended.
+
+    A member that failed has a log-likelihood of −inf; `trouble` is why, if we know.
+    """
 
     W: Float[Array, "L Q D k"]
     log_likelihood: Float[Array, " L"]
     converged: Bool[Array, " L"]
     n_iter: Int[Array, " L"]
+    trouble: str = ""
+
+    @property
+    def stands(self) -> Bool[Array, " L"]:
+        """Which members did not fail."""
+        return np.isfinite(self.log_likelihood)
+
+    def at(self, some: Bool[Array, " L"]) -> "FittedWeights":
+        """Some of the members."""
+        return FittedWeights(
+            self.W[some],
+            self.log_likelihood[some],
+            self.converged[some],
+            self.n_iter[some],
+            self.trouble,
+        )
 
 
 def fit_weights(
@@ -66,11 +86,12 @@ def fit_weights(
     n_jobs: int | None = None,
     device: str = "cpu",
     verbose: int = 0,
+    ledger: Ledger = NOTHING_KEPT,
 ) -> FittedWeights:
     """The weights that make each part of the table likeliest, kernels and noise held.
 
     Every member starts from the weights of `start`, or from its own in `W`. `loosely` if they are
-    but a start themselves.
+    but a start themselves. Members that fail together are tried again, then each by itself.
     """
     few = parts if W is not None else thinned(seen, parts, start.W.size)
     if W is None:
@@ -79,23 +100,47 @@ def fit_weights(
     patience = _Patience(max_iter, LOOSE if loosely else FLAT, _promise(n, len(parts)))
     runs = chunks(len(parts), 32.0 * n * n, n_jobs, room(device))
     fewer = sum(map(len, few)) < sum(map(len, parts))
-    problems = [
-        (
-            seen.batches([few[i] for i in run]) if fewer else None,
-            seen.batches([parts[i] for i in run]),
-            start,
-            W[list(run)],
-            patience,
-            device,
+
+    def learn(runs: list[range]) -> dict[range, FittedWeights | Failed]:
+        problems = [
+            (
+                seen.batches([few[i] for i in run]) if fewer else None,
+                seen.batches([parts[i] for i in run]),
+                start,
+                W[list(run)],
+                patience,
+                device,
+            )
+            for run in runs
+        ]
+        fitted = each_if_possible(
+            _fit, problems, n_jobs=n_jobs, label="Step 2: members", verbose=verbose, ledger=ledger
         )
-        for run in runs
-    ]
-    fitted = each(_fit, problems, n_jobs=n_jobs, label="Step 2: members", verbose=verbose)
+        return dict(zip(runs, fitted, strict=True))
+
+    fitted = learn(runs)
+    together = [run for run, own in fitted.items() if isinstance(own, Failed) and len(run) > 1]
+    if together:
+        fitted |= learn([range(i, i + 1) for run in together for i in run])
+    return _joined({run: own for run, own in fitted.items() if run not in together}, W)
+
+
+def _joined(fitted: dict[range, FittedWeights | Failed], W: Array) -> FittedWeights:
+    """All members in order; one that failed keeps the weights it was given."""
+    own, why = [], ""
+    for run in sorted(fitted, key=lambda run: run.start):
+        some = fitted[run]
+        if isinstance(some, Failed):
+            why = f"{type(some.why).__name__}: {some.why}".rstrip(": ")
+            none = np.zeros(len(run))
+            some = FittedWeights(W[list(run)], none - np.inf, none > 0, none.astype(int))
+        own.append(some)
     return FittedWeights(
-        np.concatenate([member.W for member in fitted]),
-        np.concatenate([member.log_likelihood for member in fitted]),
-        np.concatenate([member.converged for member in fitted]),
-        np.concatenate([member.n_iter for member in fitted]),
+        np.concatenate([some.W for some in own]),
+        np.concatenate([some.log_likelihood for some in own]),
+        np.concatenate([some.converged for some in own]),
+        np.concatenate([some.n_iter for some in own]),
+        why,
     )
 
 
@@ -147,6 +192,7 @@ def _loss(tables: Observations, start: Mixture, device: str) -> Objective:
     L = len(tables.x)
     K = matrices(start.kernels, tables.x)
     shape = start.W.shape
+    alone = tables.table(0) if L == 1 else None
     spans: list[Span | None] = [None]
     if tables.n_tasks * tables.n_sites > (SMALL if device == "cpu" else LARGE):
         spans = [span_of(tables.table(i), start.noise, K[i], shape[2]) for i in range(L)]
@@ -164,8 +210,8 @@ def _loss(tables: Observations, start: Mixture, device: str) -> Objective:
 
     def dense(flat: Float[Array, "b p"], which: Int[Array, " b"]) -> tuple[Array, Array]:
         W, noise = like(flat.reshape(-1, *shape), K), like(start.noise, K)
-        if L == 1:  # no batch axis: what was not read is left out, not decoupled
-            fit = log_likelihood(tables.table(0), W[0], noise, K[0])
+        if alone is not None:  # no batch axis: what was not read is left out, not decoupled
+            fit = log_likelihood(alone, W[0], noise, K[0])
         else:
             these = slice(None) if len(which) == L else like(which, K)
             fit = log_likelihood(tables.table(these), W, noise, K[these])

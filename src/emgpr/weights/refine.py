@@ -17,23 +17,27 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.spatial import KDTree
 
-from emgpr.arrays import fetch, like, namespace, room
+from emgpr.arrays import fetch, like, room
+from emgpr.checkpoint import NOTHING_KEPT, Ledger, digest
 from emgpr.covariance import log_likelihood
 from emgpr.covariance.dense import coregionalization
 from emgpr.execution import chunks, counter
-from emgpr.kernels import Pairs, evaluate, matrix
+from emgpr.kernels import matrix
 from emgpr.latents import is_length_scale, noise_prior, search_space, variances
 from emgpr.observations import Observations
-from emgpr.optimize import Memory, Minima, minimize
+from emgpr.optimize import Memory, Minima, State, minimize
 from emgpr.weights.fit import FittedWeights, fit_weights, thinned
 from emgpr.weights.noise import NoiseParameters
 from emgpr.weights.start import Mixture
+from emgpr.weights.together import Together
 
 Array = np.ndarray
 
 SILENT = 0.05  # correlation between neighbours below which a latent is noise
 SPARED = np.log(5.0)  # above the least length-scale: half the distance of neighbours
-FLAT = 5e-6  # for each reading: what one of two steps must gain to be followed by a third
+FLAT = 5e-6  # for each reading: what one of two steps must gain to be followed by a third,
+CLOSE = 3e-6  # and the next must promise to be made at all,
+WAY = 2e-4  # on some of the sites
 
 
 class Stage(NamedTuple):
@@ -70,15 +74,18 @@ def refine(
     device: str = "cpu",
     names: Sequence[str] | None = None,
     verbose: int = 0,
+    ledger: Ledger = NOTHING_KEPT,
 ) -> Refined:
     """`sweeps` further rounds over (kernels, noise) and weights, or the joint ascent."""
-    ascent = _Ascent(seen, parts, start, correlated, weak_prior, names, device)
+    ascent = _Ascent(seen, parts, start, correlated, weak_prior, names, device, ledger=ledger)
     if sweeps == "joint":
         mixture, W, memory = start, fitted.W, None
         few = thinned(seen, parts, ascent.noise.size + sum(ascent.sizes) + start.W.size)
         if sum(map(len, few)) < sum(map(len, parts)):  # most of the way on some of the sites
             # There, what varies between neighbours looks like noise: no latent may shrink to that.
-            coarse = _Ascent(seen, few, start, correlated, weak_prior, names, device, spared=True)
+            coarse = _Ascent(
+                seen, few, start, correlated, weak_prior, names, device, ledger=ledger, spared=True
+            )
             end = coarse.climb(mixture, W, True, max_iter, "everything, some sites", [], verbose)
             mixture, W = coarse.mixture(end.x[0], W)
             memory = end.memory.of([0], ascent.n_readings / coarse.n_readings)
@@ -100,7 +107,7 @@ def refine(
         return Refined(mixture, members, history, ascent.trouble(end, max_iter))
 
     believed = float(ascent.prior(start.noise)[0])
-    history = [Stage("weights", float(fitted.log_likelihood.sum()) + believed)]
+    history = [Stage("weights", _height(fitted) + believed)]
     mixture, members, trouble = start, fitted, ""
     for _ in range(sweeps):
         end = ascent.climb(mixture, members.W, False, max_iter, "kernels and noise", [], verbose)
@@ -109,15 +116,20 @@ def refine(
         trouble = ascent.trouble(end, max_iter)
         members = fit_weights(
             seen, parts, replace(mixture, W=start.W), W=members.W, max_iter=max_iter,
-            n_jobs=n_jobs, device=device, verbose=verbose,
+            n_jobs=n_jobs, device=device, verbose=verbose, ledger=ledger,
         )  # fmt: skip
         believed = float(ascent.prior(mixture.noise)[0])
-        history.append(Stage("weights", float(members.log_likelihood.sum()) + believed))
+        history.append(Stage("weights", _height(members) + believed))
     lost = int((~members.converged).sum())
     if lost:
         short = f"the weights of {lost} of {len(parts)} members did not converge within {max_iter=}"
         trouble = "; ".join(filter(None, [trouble, short]))
     return Refined(mixture, members, history, trouble)
+
+
+def _height(members: FittedWeights) -> float:
+    """The log-likelihood of the members that stand."""
+    return float(members.log_likelihood[members.stands].sum())
 
 
 def _is_noise(
@@ -160,9 +172,11 @@ class _Ascent:
         names: Sequence[str] | None,
         device: str = "cpu",
         *,
-        spared: bool = False,
+        ledger: Ledger = NOTHING_KEPT,
+        spared: bool = False,  # on some of the sites
     ) -> None:
         D = seen.n_tasks
+        self.parts, self.ledger = parts, ledger
         n = D * max(map(len, parts))
         self.start = start
         self.runs = chunks(len(parts), 32.0 * n * n, 1, room(device))
@@ -171,7 +185,8 @@ class _Ascent:
             self.tables = [seen.at(parts[0])]
         self.tables = [table.on(device) for table in self.tables]
         self.n_readings = sum(table.n_readings for table in self.tables)
-        self.pairs = [Pairs(table.x) for table in self.tables]
+        self.promise = (WAY if spared else CLOSE) * self.n_readings
+        self.latents = [Together(start.kernels, table.x) for table in self.tables]
         self.sizes = [kernel.n_dims for kernel in start.kernels]
         self.noise = NoiseParameters(D, correlated)
         self.prior = noise_prior(variances(seen), weak_prior)
@@ -183,9 +198,12 @@ class _Ascent:
         if correlated:  # noise that is all but gone, yet correlated, would be believed too much
             least = np.minimum(0.1 * np.diagonal(start.noise), bounds[:, 1])
             bounds[:, 0] = np.maximum(bounds[:, 0], least)
-        self.bounds = np.concatenate(
-            [*(search.bounds[:-1] for search in searches), self.noise.bounds(bounds)]
-        )
+        of_noise = self.noise.bounds(bounds)
+        row, column = np.tril_indices(D, -1)
+        still = fetch(seen.silent)
+        if correlated:  # what never varies has no noise that others could share
+            of_noise[D:][still[row] | still[column]] = 0.0
+        self.bounds = np.concatenate([*(search.bounds[:-1] for search in searches), of_noise])
         if spared:
             scales = [
                 is_length_scale(kernel, name.partition("[")[0])
@@ -232,18 +250,36 @@ class _Ascent:
             gradient[noise] += self.noise.pullback(rows[0, noise], slope)
             return -values.sum(keepdims=True) - believed, -gradient[None, : rows.shape[1]]
 
-        history.append(Stage("start", -float(loss(x0[None], np.arange(1))[0][0])))
+        bounds = np.column_stack([low, high])
+        heights: list[float] = []
+        key, resume = "", None
+        if self.ledger.path is not None:
+            # All that the climb depends on, beside the table and the settings.
+            own = self.start.kernels, self.start.free, self.parts, self.noise
+            key = f"Refining: {label} {digest(x0, W, bounds, max_iter, memory, own)}"
+            resume, heights = self.ledger.find(key) or (None, [])
+        if not heights:
+            heights.append(-float(loss(x0[None], np.arange(1))[0][0]))
         with counter(max_iter, f"Refining: {label}", verbose) as count:
-
-            def watch(values: Float[Array, " 1"]) -> None:
-                history.append(Stage(label, -float(values[0])))
+            for _ in heights[1:]:
                 count()
 
-            bounds = np.column_stack([low, high])
-            return minimize(
+            def watch(values: Float[Array, " 1"]) -> None:
+                heights.append(-float(values[0]))
+                count()
+
+            def keep(state: State) -> None:
+                if self.ledger.due or not state.going.any():
+                    self.ledger.keep(key, (state, heights))
+
+            end = minimize(
                 loss, x0[None], bounds=bounds, max_iter=max_iter, ftol=FLAT,
-                unit=float(self.n_readings), memory=memory, watch=watch,
+                unit=float(self.n_readings), promise=self.promise, memory=memory, watch=watch,
+                keep=keep, resume=resume,
             )  # fmt: skip
+        self.ledger.settle()
+        history += [Stage("start", heights[0]), *(Stage(label, height) for height in heights[1:])]
+        return end
 
     def terms(self, row: Float[Array, " p"], W: Float[Array, "L Q D k"]) -> tuple[Array, Array]:
         """Log-likelihood of every part, and the gradient of their sum; W where the row has none."""
@@ -251,23 +287,17 @@ class _Ascent:
         noise = self.noise.matrix(noise_row)
         values, of_W = [], []
         of_noise = np.zeros_like(noise)
-        of_theta, ends = np.zeros(sum(self.sizes)), np.cumsum(self.sizes).tolist()
-        for run, table, pair in zip(self.runs, self.tables, self.pairs, strict=True):
-            xp, at = namespace(table.x), like(row, table.x)
-            built = [
-                evaluate(kernel, at[end - size : end], pair)
-                for kernel, size, end in zip(self.start.kernels, self.sizes, ends, strict=True)
-            ]
-            K = xp.stack([K for K, _ in built], axis=-3)
+        of_theta = np.zeros(sum(self.sizes))
+        for run, table, latents in zip(self.runs, self.tables, self.latents, strict=True):
+            K, pullback = latents.evaluate(row[: len(of_theta)])
             weights = W[list(run)] if table.x.ndim == 3 else W[0]
             fit = log_likelihood(table, like(weights, K), like(noise, K), K, of_kernels=True)
             assert fit.of_kernels is not None
+            gradient = fetch(pullback(fit.of_kernels))
+            of_theta += gradient.sum(axis=tuple(range(gradient.ndim - 1)))
             values.append(np.atleast_1d(fetch(fit.value)))
             of_W.append(self.start.learned(fetch(fit.of_weights)).reshape(-1))
             of_noise += fetch(fit.of_noise).reshape(-1, *noise.shape).sum(0)
-            pulled = [pull(fit.of_kernels[..., q, :, :]) for q, (_, pull) in enumerate(built)]
-            gradient = fetch(xp.concat(pulled, axis=-1))
-            of_theta += gradient.sum(axis=tuple(range(gradient.ndim - 1)))
         slopes = [of_theta, self.noise.pullback(noise_row, of_noise), *of_W]
         return np.concatenate(values), np.concatenate(slopes)
 
@@ -283,7 +313,12 @@ class _Ascent:
     def trouble(self, end: Minima, max_iter: int) -> str:
         """What the user should know of how a climb ended."""
         words = []
-        if not end.converged[0]:
+        if end.cut_off[0]:
+            words.append(
+                "the likelihood could not be evaluated around a point, and the ascent went on from "
+                "the best one"
+            )
+        elif not end.converged[0]:
             words.append(f"it did not converge within max_iter={max_iter}; try more")
         fixed = self.bounds[:, 0] == self.bounds[:, 1]
         hit = end.at_bound[0][: len(fixed)] & ~fixed

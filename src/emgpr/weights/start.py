@@ -108,6 +108,24 @@ def with_own_parts(start: Mixture) -> Mixture:
     return replace(start, W=W, free=free)
 
 
+def silenced(start: Mixture, silent: Bool[Array, " D"]) -> Mixture:
+    """Tasks that never vary hear nothing, and their noise is held: there is nothing to learn.
+
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> tasks = [Latent(RBF(), noise=0.1, log_likelihood=0.0)] * 2
+    >>> silenced(apart(tasks, 2), np.array([False, True])).W[..., 0]
+    array([[1., 0.],
+           [0., 0.]])
+    """
+    if not silent.any():
+        return start
+    heard = np.broadcast_to(~silent[:, None], start.W.shape)
+    free = heard if start.free is None else start.free & heard
+    held = np.diagonal(start.noise)[:, None]
+    bounds = np.where(silent[:, None], held, start.noise_bounds)
+    return replace(start, W=np.where(heard, start.W, 0.0), free=free, noise_bounds=bounds)
+
+
 def _groups(tasks: Sequence[Latent], Q: int) -> Int[Array, " D"]:
     """Which of the Q shared processes each task belongs to."""
     D = len(tasks)

@@ -1,0 +1,132 @@
+"""Whatever goes wrong in a command: one line on stderr, the remedy, and the code that says what."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import emgpr
+from emgpr import EnsembleWarning, ModelFileError
+from emgpr.arrays import NumericalError
+from emgpr.cli import app
+from emgpr.experiments import demo
+
+
+def demo_says(*options, **environment):
+    return CliRunner().invoke(app, [*options, "demo", "--out", "."], env=environment)
+
+
+@pytest.fixture
+def failing(monkeypatch, tmp_path):
+    """A demo that ends in an error."""
+    monkeypatch.chdir(tmp_path)
+
+    def fail(error):
+        def work(**_):
+            raise error
+
+        monkeypatch.setattr(demo, "compare", work)
+
+    return fail
+
+
+def interrupted():
+    stop = KeyboardInterrupt()
+    stop.add_note("What was finished is kept in a.ck.")
+    return stop
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (ModelFileError("m.emgpr is damaged. Copy it again."), 3, "m.emgpr is damaged. Copy it"),
+        (FileNotFoundError(2, "No such file", "a.csv"), 3, "No such file: 'a.csv'"),
+        (NumericalError("The covariance is not positive definite."), 4, "not positive definite"),
+        (np.linalg.LinAlgError("Singular matrix"), 4, "Singular"),
+        (interrupted(), 130, "stopped. What was finished is kept in a.ck."),
+        (KeyError("x"), 1, "KeyError: 'x' (unforeseen; run again with --traceback"),
+        (MemoryError(), 1, "not enough memory. Use fewer sites"),
+        (ImportError("needs torch: pip install 'emgpr[torch]'"), 2, "pip install"),
+    ],
+)
+def test_every_error_is_one_line_and_its_code(failing, error, code, line):
+    failing(error)
+    result = demo_says()
+    assert result.exit_code == code
+    (said,) = result.stderr.splitlines()
+    assert said.startswith("emgpr: ")
+    assert line in said
+
+
+def test_what_the_door_refuses_is_bad_data_and_what_numpy_does_is_not_foreseen(
+    monkeypatch, failing
+):
+    def refused(**_):
+        emgpr.EMGPR().fit([[0.0], [np.nan]], [1.0, 2.0])
+
+    def mistaken(**_):
+        np.random.default_rng(-1)
+
+    monkeypatch.setattr(demo, "compare", refused)
+    result = demo_says()
+    assert result.exit_code == 3
+    assert "Drop" in result.stderr
+    monkeypatch.setattr(demo, "compare", mistaken)
+    assert demo_says().exit_code == 1
+
+
+@pytest.mark.parametrize("asked", [(["--traceback"], {}), ([], {"EMGPR_TRACEBACK": "1"})])
+def test_a_traceback_is_shown_if_asked_for(failing, asked):
+    options, environment = asked
+    failing(NumericalError("It is singular."))
+    result = demo_says(*options, **environment)
+    assert result.exit_code == 4
+    first, *_, last = result.stderr.splitlines()
+    assert first.startswith("Traceback")
+    assert last == "emgpr: It is singular."
+
+
+def test_an_ensemble_that_lost_members_is_done_but_partial(monkeypatch, failing):
+    def work(**_):
+        warnings.warn("2 of 8 members failed twice and are left out", EnsembleWarning, stacklevel=2)
+        return []
+
+    monkeypatch.setattr(demo, "compare", work)
+    monkeypatch.setattr(demo, "draw_maps", lambda **_: a_figure())
+    result = demo_says()
+    assert result.exit_code == 5
+    assert result.stderr == "emgpr: warning: 2 of 8 members failed twice and are left out\n"
+
+
+def a_figure():
+    from matplotlib.figure import Figure
+
+    return Figure()
+
+
+def test_usage_errors_are_typers_own():
+    result = CliRunner().invoke(app, ["demo", "--no-such-option"])
+    assert result.exit_code == 2
+    assert "No such option" in result.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_ctrl_c_ends_the_command_with_130_and_no_traceback(tmp_path):
+    command = f"from emgpr.cli import app; app(['demo', '--out', {str(tmp_path)!r}])"
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-c", command], text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout.readline().startswith("Cadmium")
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    (line,) = stderr.splitlines()
+    assert line.startswith("emgpr: stopped.")

@@ -1,0 +1,146 @@
+"""The ledger of a long fit: what is found again, what is refused, what happens to its file."""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF, Matern
+
+from emgpr import checkpoint
+from emgpr.checkpoint import Ledger, digest
+from emgpr.persistence import ModelFileError, write
+
+FIT = {"X": ("1f", ""), "max_iter": ("2a", "120")}
+
+
+@dataclass(frozen=True)
+class Pair:
+    one: np.ndarray
+    other: float
+
+    @cached_property
+    def both(self):
+        return self.one + self.other
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        np.array([[np.nan, -0.0], [np.inf, 5e-324]]),
+        (np.arange(3), [1.5, float("-inf")], "text"),
+        Pair(np.zeros((0, 2)), 0.1),
+        {None: np.array([True, False]), "log": np.zeros(1)},
+    ],
+)
+def test_a_piece_comes_back_bit_for_bit(piece, tmp_path):
+    ledger = Ledger.opened(tmp_path / "fit", FIT, [Pair])
+    ledger.keep("a piece", piece)
+    ledger.write()
+    again = Ledger.opened(tmp_path / "fit", FIT, [Pair])
+    assert again.resumed
+    assert digest(again.find("a piece")) == digest(piece)
+    assert again.find("another") is None
+
+
+def test_without_a_path_nothing_is_kept():
+    ledger = Ledger()
+    ledger.keep("a piece", 1)
+    ledger.settle()
+    ledger.close()
+    assert ledger.find("a piece") is None
+    assert not ledger.due
+
+
+def test_a_digest_tells_values_apart_and_not_what_they_remember():
+    pair = Pair(np.ones(2), 0.5)
+    before = digest(pair)
+    assert pair.both.sum() == 3
+    assert digest(pair) == before
+    others = [
+        Pair(np.ones(2), 0.25), Pair(np.ones((1, 2)), 0.5), RBF(1.0), RBF(2.0), Matern(1.0),
+        1, 1.0, "1", True, None, [1, 2], [[1], 2], (1, 2), np.mean, digest,
+        np.random.default_rng(0), np.random.default_rng(1), np.random.RandomState(0),
+    ]  # fmt: skip
+    assert len({before, *map(digest, others)}) == 1 + len(others)
+
+
+def test_another_fit_is_refused_and_what_differs_is_named(tmp_path):
+    path = tmp_path / "fit"
+    Ledger.opened(path, FIT)
+    with pytest.raises(ValueError, match=r"holds another fit: X is another; max_iter was 120 and"):
+        Ledger.opened(path, {"X": ("00", ""), "max_iter": ("2b", "60")})
+    assert path.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n"])
+def test_a_file_of_something_else_is_refused_and_stays(content, tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match="Name another file, or delete this one"):
+        Ledger.opened(path, FIT)
+    assert path.read_bytes() == content
+
+
+def test_a_saved_model_is_no_checkpoint(tmp_path):
+    write(tmp_path / "model", {"format": "emgpr model", "version": 1}, {})
+    with pytest.raises(ModelFileError, match=r"'emgpr model'; expected 'emgpr checkpoint'"):
+        Ledger.opened(tmp_path / "model", FIT)
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    path = tmp_path / "fit"
+    Ledger.opened(path, FIT)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ModelFileError, match="truncated"):
+        Ledger.opened(path, FIT)
+
+
+def test_a_folder_that_is_not_there_is_told_of_before_the_work(tmp_path):
+    with pytest.raises(FileNotFoundError, match="create it first"):
+        Ledger.opened(tmp_path / "none" / "fit", FIT)
+
+
+def test_a_full_disk_does_not_end_the_fit(tmp_path, monkeypatch):
+    ledger = Ledger.opened(tmp_path / "fit", FIT)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint, "write", full)
+    ledger.keep("a piece", 1)
+    with pytest.warns(UserWarning, match=r"No space left.*Make room there"):
+        ledger.settle()
+    monkeypatch.undo()
+    ledger.settle()
+    assert Ledger.opened(tmp_path / "fit", FIT).find("a piece") == 1
+
+
+def test_writes_are_a_second_apart_but_for_the_last(tmp_path, monkeypatch):
+    written = []
+    ledger = Ledger.opened(tmp_path / "fit", FIT)
+    monkeypatch.setattr(checkpoint, "write", lambda *given: written.append(given))
+    for i in range(50):
+        ledger.keep(f"{i}", i)
+    ledger.settle()
+    ledger.settle()
+    assert len(written) == 1
+    assert len(written[0][2]) == 51  # and the start
+
+
+def test_many_small_pieces_fit_into_a_file(tmp_path):
+    ledger = Ledger.opened(tmp_path / "fit", FIT)
+    for i in range(3000):
+        ledger.keep(f"Step 2: members {digest(i)}", (np.zeros(1), i))
+    ledger.write()
+    assert Ledger.opened(tmp_path / "fit", FIT).find(f"Step 2: members {digest(7)}")[1] == 7
+
+
+def test_nothing_in_it_is_run(tmp_path):
+    """A forged piece may say what it likes: names are looked up in a table."""
+    forged = json.dumps([{"piece": {"function": "system", "own": True}}, {}]).encode()
+    pieces = {"start": checkpoint._packed(None, []), "x": np.frombuffer(forged, np.uint8)}
+    write(tmp_path / "fit", {"format": checkpoint.FORMAT, "version": 1, "fit": FIT}, pieces)
+    with pytest.raises(ModelFileError, match="system"):
+        Ledger.opened(tmp_path / "fit", FIT).find("x")
