@@ -171,10 +171,11 @@ def minimize(
         if watch is not None and len(took):
             watch(state.f)
 
-        # A rejected step is shortened to the minimum of the parabola through what is known.
+        # A rejected step is shortened to the minimum of the parabola through what is known; where
+        # nothing is, not so fast that the last is too short to move at all.
         curvature = f[~accept] - state.f[back] - promised[~accept]
         with np.errstate(divide="ignore", invalid="ignore"):
-            shrink = np.where(np.isfinite(curvature), -promised[~accept] / (2 * curvature), 0.1)
+            shrink = np.where(np.isfinite(curvature), -promised[~accept] / (2 * curvature), 0.25)
         state.length[back] *= np.clip(np.nan_to_num(shrink, nan=0.5), 0.1, 0.5)
         state.halvings[back] += 1
         exhausted = back[state.halvings[back] >= MAX_HALVINGS]
