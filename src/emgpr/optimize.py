@@ -171,10 +171,11 @@ def minimize(
         if watch is not None and len(took):
             watch(state.f)
 
-        # A rejected step is shortened to the minimum of the parabola through what is known.
+        # A rejected step is shortened to the minimum of the parabola through what is known; where
+        # nothing is, not so fast that the last is too short to move at all.
         curvature = f[~accept] - state.f[back] - promised[~accept]
         with np.errstate(divide="ignore", invalid="ignore"):
-            shrink = np.where(np.isfinite(curvature), -promised[~accept] / (2 * curvature), 0.1)
+            shrink = np.where(np.isfinite(curvature), -promised[~accept] / (2 * curvature), 0.25)
         state.length[back] *= np.clip(np.nan_to_num(shrink, nan=0.5), 0.1, 0.5)
         state.halvings[back] += 1
         exhausted = back[state.halvings[back] >= MAX_HALVINGS]
@@ -278,7 +279,6 @@ def _aim(state: State, which: Array, low: Array, high: Array, max_step: float) -
     blind = uphill | ~used.any(1)  # no curvature known: the length of a gradient means nothing
     state.n_pairs[which[blind]] = 0
     promise = -0.5 * np.einsum("bp,bp->b", direction, gradient)
-    state.promise[which] = np.where(blind, np.inf, promise)
     reach = np.abs(direction).max(1, initial=0.0)
     limit = np.where(blind, 0.2 * max_step, max_step)
     direction *= np.minimum(1.0, limit / np.where(reach > 0, reach, 1.0))[:, None]
@@ -286,6 +286,8 @@ def _aim(state: State, which: Array, low: Array, high: Array, max_step: float) -
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.where(direction > 0, (high - x) / direction, (low - x) / direction)
     room = np.where(direction == 0, np.inf, room).min(1, initial=np.inf)
+    # What a step across a bound, or farther than may be gone, would gain is not known.
+    state.promise[which] = np.where(blind | (reach > limit) | (room < 1.0), np.inf, promise)
     direction *= np.minimum(1.0, room)[:, None]
     state.direction[which] = direction
     state.length[which] = 1.0

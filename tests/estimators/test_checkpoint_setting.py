@@ -54,7 +54,8 @@ def same_model(one, other):
 
 @pytest.mark.parametrize("Estimator", [EMGPR, ICM, LMC, SLFM, IndependentGP])
 def test_all_estimators_have_it(Estimator, tmp_path, stop):
-    model = Estimator(**QUICK, checkpoint=tmp_path / "fit")
+    settings = QUICK | {"transform": None}
+    model = Estimator(**settings, checkpoint=tmp_path / "fit")
     assert clone(model).get_params()["checkpoint"] == tmp_path / "fit"
     stop(exact, "_climb", 3)
     with pytest.raises(KeyboardInterrupt) as stopped:
@@ -62,7 +63,7 @@ def test_all_estimators_have_it(Estimator, tmp_path, stop):
     assert f"kept in {tmp_path / 'fit'}" in stopped.value.__notes__[0]
     model.fit(X, Y)
     assert not (tmp_path / "fit").exists()
-    same_model(model, Estimator(**QUICK).fit(X, Y))
+    same_model(model, Estimator(**settings).fit(X, Y))
 
 
 MOMENTS = {

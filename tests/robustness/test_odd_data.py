@@ -229,13 +229,16 @@ def test_a_likelihood_that_breaks_on_the_way_is_told_and_the_best_point_kept(mak
 
 
 def test_an_ascent_that_breaks_on_the_way_is_told_and_the_best_point_kept(monkeypatch):
-    calls = iter(range(10**6))
     ascent = import_module("emgpr.weights.refine")._Ascent
-    sound = ascent.terms
+    sound, fine = ascent.terms, []
 
     def faulty(self, row, W):
+        """Beyond the first three points nothing can be evaluated."""
         values, gradient = sound(self, row, W)
-        return (values if next(calls) % 40 < 3 else np.full_like(values, np.nan)), gradient
+        if len(fine) < 3:
+            fine.append(row.copy())
+        known = any(np.array_equal(row, point) for point in fine)
+        return (values if known else np.full_like(values, np.nan)), gradient
 
     monkeypatch.setattr(ascent, "terms", faulty)
     with pytest.warns(ConvergenceWarning, match="Refinement: .*could not be evaluated around"):

@@ -1,6 +1,7 @@
 """Step 1 by maximum likelihood (eq. 5): each task from its most promising peaks, the best kept."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
@@ -16,11 +17,12 @@ from emgpr.latents.prior import Prior, noise_prior, variances
 from emgpr.latents.search import Search, search_space
 from emgpr.latents.starts import NOTHING, SLOPE, Peaks, find_peaks
 from emgpr.observations import Observations
-from emgpr.optimize import Minima, minimize
+from emgpr.optimize import Minima, Objective, minimize
 
 Array = np.ndarray
 
 BYTES = 64.0  # of temporaries for each pair of sites
+CLEAR = 1e-5  # noise variance of a standardised output below which its likelihood hardly changes
 
 
 def fit_latents(
@@ -107,7 +109,7 @@ def _climb(problem: _Climb) -> Minima:
     """From every peak of some sites to that of all."""
     table, kernel, search, peaks, max_iter, weak_prior, device = problem
     loss = loss_of(table, kernel, peaks.whose, weak_prior=weak_prior, device=device)
-    return minimize(
+    ends = minimize(
         loss,
         peaks.x,
         bounds=search.bounds,
@@ -116,6 +118,7 @@ def _climb(problem: _Climb) -> Minima:
         promise=NOTHING,
         memory=peaks.memory,
     )
+    return _at_the_floor(ends, loss, search)
 
 
 def _found(problem: _Climb, ends: Minima) -> list[tuple[float, Latent]]:
@@ -145,6 +148,21 @@ def _nothing_learned(kernel: Kernel, search: Search, n: int, weak_prior: bool) -
     believed = noise_prior(np.ones(1), weak_prior)(levels[:, None, None])[0]
     noise = float(levels[np.argmax(believed - 0.5 * n * np.log(levels))])
     return Latent(kernel.clone_with_theta(search.starts[0, :-1]), noise, 0.0, (noise, noise))
+
+
+def _at_the_floor(ends: Minima, loss: Objective, search: Search) -> Minima:
+    """Noise that is as good as none is the least there may be, if that is as likely."""
+    floor = search.bounds[-1, 0]
+    free = np.flatnonzero((ends.x[:, -1] < np.log(CLEAR)) & (ends.x[:, -1] > floor))
+    if not len(free):
+        return ends
+    x, value, at_bound = ends.x.copy(), ends.value.copy(), ends.at_bound.copy()
+    there = x[free]
+    there[:, -1] = floor
+    found, _ = loss(there, free)
+    fine = found <= value[free] + NOTHING  # false for NaN
+    x[free[fine]], value[free[fine]], at_bound[free[fine], -1] = there[fine], found[fine], True
+    return replace(ends, x=x, value=value, at_bound=at_bound)
 
 
 def _white(y: Float[Array, " n"], search: Search, prior: Prior) -> float:
