@@ -28,6 +28,7 @@ def swath():
     return table
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_across_the_date_line(swath):
     made = grid_swath(swath, ["ch01", "ch02"], 0.5).map
     assert made["lon"].values.min() == 175
