@@ -45,8 +45,8 @@ coverage: $(VENV)/.dev  ## branches of src/ that the tests take; fails under 92%
 	$(PYTEST) --cov --cov-report=term --cov-report=html:build/coverage/html
 
 # make mutation SAMPLE=200 SEED=1, ONLY=covariance: how many changes to the code the tests notice
-mutation: $(VENV)/.mutation
-	OMP_NUM_THREADS=1 $(BIN)/python -m tools.mutation --sample $(or $(SAMPLE),150) --seed $(or $(SEED),0) $(ONLY)
+mutation: build/mutation/.made
+	OMP_NUM_THREADS=1 build/mutation/bin/python -m tools.mutation --sample $(or $(SAMPLE),150) --seed $(or $(SEED),0) $(ONLY)
 
 lock: build/tools/.made  ## requirements-dev.lock anew: every file's hash, any platform, Python >= 3.11
 	build/tools/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
@@ -83,9 +83,10 @@ else
 endif
 	touch $@
 
-$(VENV)/.mutation: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --group mutation
+build/mutation/.made: pyproject.toml
+	$(call new-venv,build/mutation)
+	build/mutation/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	build/mutation/bin/python -m pip install --quiet --editable '.[all]' --group mutation
 	touch $@
 
 build/lowest/.tests: pyproject.toml

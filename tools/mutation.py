@@ -22,7 +22,7 @@ SMALLEST = "emgpr.ensemble.partition.*"
 
 def mutmut(*names: str) -> None:
     """Make the mutants if they are not there, and try some."""
-    command = [sys.executable, "-m", "mutmut", "run", "--max-children", "1", *names]
+    command = [Path(sys.executable).with_name("mutmut"), "run", "--max-children", "1", *names]
     subprocess.run(command, check=True, stdout=sys.stderr)
 
 
