@@ -137,7 +137,7 @@ REFUSED = {
     "no inverse": (Normalizer(), "has no inverse_transform; give a scikit-learn"),
     "a class": (StandardScaler, "is a class, not an object"),
     "two columns": ([None, with_square()], r"'Zn'.* shape \(40, 2\); expected \(40, 1\)"),
-    "steps": (KBinsDiscretizer(encode="ordinal", quantile_method="averaged_inverted_cdf"),
+    "steps": (KBinsDiscretizer(encode="ordinal", strategy="uniform"),
               "not strictly monotone between .* the range of the data"),
     "up and down": (unchecked(np.sin, np.arcsin), "not strictly monotone"),
     "no number": (unchecked(lambda y: np.log(y - 1), np.exp), "not strictly monotone"),

@@ -51,7 +51,8 @@ BITS = {
         np.random.SFC64,
     )
 }
-SCALARS = {np.dtype(code).name: np.dtype(code).type for code in "?bBhHiIlLqQefd"}
+# The type that the name stands for: before NumPy 2, the C type long long is another int64.
+SCALARS = {(name := np.dtype(code).name): np.dtype(name).type for code in "?bBhHiIlLqQefd"}
 SHORT = 2**16  # rows of an index; a longer one has at least a byte of the arrays for each
 
 
