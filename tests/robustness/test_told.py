@@ -42,6 +42,11 @@ def first_of(column, n=1, table=Y):
     return where
 
 
+def beside(values):
+    """These, again and again, in a second column."""
+    return np.column_stack([X[:, 0], np.resize(values, 18)])
+
+
 WEST = np.where(X[:, 0] < 0.5, -180 + X[:, 0], 178 + X[:, 0])
 TOLD = {
     "-9999 in many readings": (
@@ -63,6 +68,17 @@ TOLD = {
         replaced(first_of(0, 4), np.array([[-999.0], [-9999.0]] * 9)),
         ["Output '0' holds -999 (2*", "Output '0' holds -9999 (2*"],
     ),
+    "-99 among percentages": (
+        X,
+        replaced(first_of(0, 3, X), -99, 100 * X),
+        ["Output '0' holds -99 (3 of 18*"],
+    ),
+    "-999 among heights": (
+        X,
+        replaced(first_of(0, 3, X), -999, 3000 * X),
+        ["Output '0' holds -999*"],
+    ),
+    "9999 beside one value": (X, beside([1.0, 9999.0]), ["Output '1' holds 9999 (9 of*"]),
     "9999 in an input": (
         replaced(first_of(1, 2, X), 9999, X),
         Y,
@@ -188,6 +204,14 @@ HONEST = {
     ),
     "longitudes of one continent": (SITES.assign(lon=-100 + 60 * X[:, 0]), Y),
     "a column about something long": (pd.DataFrame({"longest": 300 * X[:, 0], "b": X[:, 1]}), Y),
+    "a grid of longitudes from -99": (beside(np.arange(-99.0, -95.0)), Y),
+    "whole pressures from 999": (X, beside(np.arange(999.0, 1004.0))),
+    "years of nines": (X, beside([9997.0, 9998.0, 9999.0])),
+    "two pressures": (X, beside([999.0, 1000.0])),
+    "many counts, two of them 999": (
+        X,
+        np.column_stack([Y[:, 0], np.r_[np.linspace(0, 800, 16).round(), 999, 999]]),
+    ),
     "whole numbers": ((100 * X).astype(int), np.round(100 * Y)),
     "truths": (X, np.column_stack([X[:, 0] > 0.5, X[:, 1] > 0.4])),
 }

@@ -143,7 +143,7 @@ def as_table(table: Any) -> Any:
     array([ 1., nan])
     """
     if _lists_masks(table):
-        table = np.ma.stack([np.ma.asarray(row) for row in table])
+        table = np.ma.stack([np.ma.asarray(row) for row in table])  # noqa: PD013
     if isinstance(table, np.ma.MaskedArray):
         # Not filled in place of the mask: a fill value such as 1e20 would pass for a reading.
         return np.where(np.ma.getmaskarray(table), np.nan, table.data.astype(float))
@@ -151,7 +151,7 @@ def as_table(table: Any) -> Any:
         return _without_na(table)
     if isinstance(table, pd.Series):
         return _without_na(table.to_frame()).iloc[:, 0].rename(table.name)
-    if isinstance(table, list | tuple) or getattr(table, "dtype", None) == object:
+    if isinstance(table, list | tuple | np.ndarray):
         return _objects_without_na(table)
     if not hasattr(table, "__arrow_c_stream__"):
         return table
@@ -169,6 +169,8 @@ def _lists_masks(table: Any) -> bool:
 
 def _objects_without_na(table: Any) -> Any:
     """An array, or a list, in which pandas' own mark of a missing value may be."""
+    if isinstance(table, np.ndarray) and table.dtype != object:
+        return table
     try:
         objects = np.asarray(table, dtype=object)
     except ValueError:  # rows of different lengths: refused in scikit-learn's words

@@ -17,6 +17,7 @@ CODES = (
     *(1e20, -1e20, 1e30, -1e30, 9.96921e36, 1.70141e38, -3.4028235e38),
 )
 LONE, REPEATED = 2.0, 0.2  # spans of the other values, between them and such a code
+STEPS = 5.0  # units, and gaps among the others: a grid may begin or end at a code
 COARSE = 1e-4  # of the span: a step between floats that blurs what is learned
 LONGITUDE = re.compile(r"(lon|lng|long|longitude)([^a-z].*)?$", re.IGNORECASE)
 SEAM = 10.0  # degrees between the ends of longitudes that go all the way round
@@ -71,12 +72,28 @@ def _codes(
         return
     low, high = float(others.min()), float(others.max())
     for code, times in zip(CODES, is_code.sum(axis=0).tolist(), strict=True):
-        away = max(low - code, code - high)
-        if times and away > (REPEATED if times > 1 else LONE) * (high - low):
+        if times and _is_far(code, others, repeated=times > 1):
             yield (
                 f"{what} holds {code:g} ({times} of {len(values)} values), far from its others "
                 f"({low:g} to {high:g}): it looks like a code for a missing value. {remedy}"
             )
+
+
+def _is_far(code: float, others: Float[Array, " n"], *, repeated: bool) -> bool:
+    """Whether a code lies where the others would not go on to.
+
+    >>> pressures = np.arange(1000.0, 1004.0)
+    >>> _is_far(999.0, pressures, repeated=True), _is_far(9999.0, pressures, repeated=True)
+    (False, True)
+    """
+    low, high = float(others.min()), float(others.max())
+    span, away = high - low, max(low - code, code - high)
+    if not repeated:
+        return away > max(LONE * span, STEPS)
+    if code < 0 <= low:  # of another sign than all others
+        return away > REPEATED * span
+    gap = float(np.diff(np.unique(others)).max(initial=1.0))
+    return away > min(max(REPEATED * span, STEPS * gap), max(span, STEPS))
 
 
 def _blurred(values: Float[Array, " n"], what: str, step: float) -> Iterator[str]:
