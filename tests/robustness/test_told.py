@@ -250,6 +250,15 @@ def test_a_constant_is_predicted_exactly_and_its_neighbour_as_without_it(constan
     assert np.all(np.abs(mean[:, 0] - alone.predict(places)) < 1e-3 * std[:, 0])
 
 
+def test_about_a_mean_of_0_a_constant_is_a_signal_and_no_more_is_promised_of_it():
+    far = [[50.0, -50.0]]
+    both = np.column_stack([Y[:, 0], np.full(18, 7.3)])
+    model, told = fitted(X, both, normalize_y=False)
+    (words,) = told
+    assert says(words, "Output '1' has one value only (18 readings of 7.3): nothing says how*")
+    assert_allclose(model.predict(far)[0, 1], 0.0, atol=1e-9)
+
+
 def test_a_code_among_what_is_known_at_new_places_is_told():
     model, _ = fitted(X, pd.DataFrame(Y, columns=["Cd", "Ni", "Zn"]))
     with pytest.warns(UserWarning, match=r"observed 'Ni' holds -9999 \(1 of 4 values\)"):

@@ -157,7 +157,7 @@ class MultiOutputGP(Stored, Predictor):
         P, D = inputs.shape[1], Y.shape[1]
         for doubt in (
             *about_inputs(inputs[self._rows], names_of(X, P), steps_of(X, P)),
-            *about_outputs(Y, names, steps_of(y, D)),
+            *about_outputs(Y, names, steps_of(y, D), centred=self.normalize_y),
         ):
             self._advise(doubt)
         inputs, Y = inputs[self._rows], Y[self._rows]

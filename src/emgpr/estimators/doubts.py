@@ -34,7 +34,11 @@ def about_inputs(
 
 
 def about_outputs(
-    Y: Float[Array, "N D"], names: Sequence[str], steps: Float[Array, " D"]
+    Y: Float[Array, "N D"],
+    names: Sequence[str],
+    steps: Float[Array, " D"],
+    *,
+    centred: bool = True,
 ) -> Iterator[str]:
     """Codes for missing values, digits lost, and outputs that little can be learned of."""
     for d, name in enumerate(names):
@@ -42,7 +46,7 @@ def about_outputs(
         yield from _codes(values, f"Output {name!r}", "Write NaN there.")
         yield from _blurred(values, f"Output {name!r}", steps[d])
     yield from _rows_without_readings(Y)
-    yield from _constant(Y, names)
+    yield from _constant(Y, names, centred=centred)
     yield from _rare(Y, names)
 
 
@@ -148,15 +152,17 @@ def _rows_without_readings(Y: Float[Array, "N D"]) -> Iterator[str]:
         )
 
 
-def _constant(Y: Float[Array, "N D"], names: Sequence[str]) -> Iterator[str]:
+def _constant(Y: Float[Array, "N D"], names: Sequence[str], *, centred: bool) -> Iterator[str]:
     counts = (~np.isnan(Y)).sum(axis=0)
     still = np.flatnonzero(is_constant(Y)).tolist()
     who = ", ".join(repr(names[d]) for d in still)
     readings = ", ".join(f"{counts[d]} readings of {np.nanmax(Y[:, d]):g}" for d in still)
+    # About a mean of 0, as normalize_y=False asks for, a constant is a signal like any other.
+    told = ", which is predicted everywhere" if centred else ""
     if still:
         yield (
             f"{f'Output {who} has' if len(still) == 1 else f'Outputs {who} have'} one value only "
-            f"({readings}), which is predicted everywhere: nothing says how it varies, and its "
+            f"({readings}){told}: nothing says how it varies, and its "
             "standard deviation means nothing. Leave it out, or give readings that differ."
         )
 
