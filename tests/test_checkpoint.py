@@ -137,6 +137,24 @@ def test_many_small_pieces_fit_into_a_file(tmp_path):
     assert Ledger.opened(tmp_path / "fit", FIT).find(f"Step 2: members {digest(7)}")[1] == 7
 
 
+FORGED = [
+    b"",
+    b"[]",
+    b"7",
+    b"[{}, {}]",
+    b'[{"piece": 1}, {"a": ["<f8", [9], "AAAA"]}]',
+    b"[" * 9**6,
+]
+
+
+@pytest.mark.parametrize("piece", FORGED)
+def test_a_forged_piece_is_refused_with_the_remedy(piece, tmp_path):
+    pieces = {"start": checkpoint._packed(None, []), "x": np.frombuffer(piece, np.uint8)}
+    write(tmp_path / "fit", {"format": checkpoint.FORMAT, "version": 1, "fit": FIT}, pieces)
+    with pytest.raises(ModelFileError, match="Name another file, or delete this one"):
+        Ledger.opened(tmp_path / "fit", FIT).find("x")
+
+
 def test_nothing_in_it_is_run(tmp_path):
     """A forged piece may say what it likes: names are looked up in a table."""
     forged = json.dumps([{"piece": {"function": "system", "own": True}}, {}]).encode()

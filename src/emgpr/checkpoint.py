@@ -30,6 +30,8 @@ FORMAT = "emgpr checkpoint"
 VERSION = 1
 EVERY = 1.0  # seconds between two writes at least,
 SHARE = 0.05  # and no more than this share of the time goes into them
+# What a file may raise that holds something else, or was made to mislead.
+UNREADABLE = (ValueError, KeyError, AttributeError, TypeError, IndexError, RecursionError)
 
 logger = logging.getLogger(__name__)
 
@@ -117,11 +119,8 @@ class Ledger:
             header, arrays = read(path, FORMAT, VERSION)
             was = {name: (str(of), str(shown)) for name, (of, shown) in header["fit"].items()}
             begun = _unpacked(arrays.pop("start"), records)
-        except (ModelFileError, ValueError, KeyError, AttributeError, TypeError) as trouble:
-            raise ModelFileError(
-                f"checkpoint={str(path)!r} cannot be gone on from. {trouble} Name another file, or "
-                "delete this one to start afresh."
-            ) from trouble
+        except UNREADABLE as trouble:
+            raise _no_checkpoint(path, trouble) from trouble
         _refuse_another(path, was, fit)
         logger.info("%s: %d finished pieces of this fit are taken from there", path, len(arrays))
         return cls(path, fit, records, arrays, begun, resumed=True)
@@ -129,7 +128,12 @@ class Ledger:
     def find(self, key: str) -> Any:
         """The piece that is finished; None if it is not."""
         found = self.pieces.get(key)
-        return None if found is None else _unpacked(found, self.records)
+        if found is None:
+            return None
+        try:
+            return _unpacked(found, self.records)
+        except UNREADABLE as trouble:
+            raise _no_checkpoint(self.path, trouble) from trouble
 
     def keep(self, key: str, piece: Any) -> None:
         """Hold on to a piece, in the place of one of that name; the file follows in a second."""
@@ -182,6 +186,13 @@ class Ledger:
 
 
 NOTHING_KEPT = Ledger()
+
+
+def _no_checkpoint(path: PathLike | None, trouble: Exception) -> ModelFileError:
+    return ModelFileError(
+        f"checkpoint={str(path)!r} cannot be gone on from. {trouble} Name another file, or "
+        "delete this one to start afresh."
+    )
 
 
 def _refuse_another(

@@ -15,6 +15,7 @@ import emgpr
 from emgpr import EnsembleWarning, ModelFileError
 from emgpr.arrays import NumericalError
 from emgpr.cli import app
+from emgpr.cli.complaints import code_of
 from emgpr.experiments import demo
 
 
@@ -114,6 +115,12 @@ def test_usage_errors_are_typers_own():
     result = CliRunner().invoke(app, ["demo", "--no-such-option"])
     assert result.exit_code == 2
     assert "No such option" in result.stderr
+
+
+def test_ctrl_c_amid_the_imports_is_told_without_them(monkeypatch):
+    for name in ("numpy.linalg", "emgpr.arrays"):
+        monkeypatch.setitem(sys.modules, name, None)  # whose import fails
+    assert code_of(KeyboardInterrupt()) == 130
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")

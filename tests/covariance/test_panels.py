@@ -16,7 +16,8 @@ def panels_of(request, monkeypatch):
     """As many numbers as so many tasks have in a table of N sites, or some more."""
 
     def of(batch=1, sites=N):
-        monkeypatch.setattr(dense, "PANEL", (request.param + 0.5) * batch * N * D * sites)
+        most = int((request.param + 0.5) * batch * N * D * sites)
+        monkeypatch.setattr(dense, "panel", lambda there: most)
 
     return of
 

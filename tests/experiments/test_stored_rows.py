@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from emgpr import EnsembleWarning
+from emgpr.estimators.standing import left_behind
 from emgpr.experiments.rows import append, complete, missing, read
 
 JOBS = [{"method": method, "fold": fold} for fold in range(3) for method in ("GP", "ICM")]
@@ -86,3 +88,15 @@ def test_a_result_that_is_no_number_is_refused(tmp_path):
     with pytest.raises(ValueError, match="JSON compliant"):
         append(tmp_path / "rows.jsonl", {"mae": float("nan")})
     assert not (tmp_path / "rows.jsonl").exists()
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_members_that_failed_are_told_of_whoever_fitted_them_and_when(tmp_path, n_jobs):
+    path = tmp_path / "rows.jsonl"
+    for _ in "worked out", "from the file":
+        with pytest.warns(EnsembleWarning, match="2 of 5 members failed"):
+            complete(JOBS, lost_two, path, n_jobs=n_jobs)
+
+
+def lost_two(job):
+    return {"notes": [left_behind(3, 5, "MemoryError"), "Step 1 of 'Zn': a bound."]}

@@ -197,9 +197,39 @@ def test_names_and_index_of_a_frame_are_kept(case, tmp_path):
         again.predict(sites[["north", "east"]])
 
 
+NULLABLE = {
+    "whole numbers": (pd.Index(range(26), dtype="Int64", name="site"), "int64"),
+    "reals": (pd.Index(np.linspace(0, 1, 26), dtype="Float64"), "float64"),
+    "truths": (pd.Index([True, False] * 13, dtype="boolean"), "bool"),
+}
+
+
+@pytest.mark.parametrize("case", NULLABLE)
+def test_nullable_numbers_of_an_index_come_back_as_plain_ones(case, tmp_path):
+    index, dtype = NULLABLE[case]
+    sites = pd.DataFrame(X, columns=["east", "north"], index=index)
+    again = round_trip(quick().fit(sites, Y), tmp_path)
+    found = again.cross_validate().prediction.index
+    pd.testing.assert_index_equal(found, index.astype(dtype))
+
+
+def test_nullable_numbers_among_pairs_are_stored(tmp_path):
+    pairs = pd.MultiIndex.from_arrays([pd.array(range(26), dtype="Int64"), list("ab") * 13])
+    again = round_trip(quick().fit(pd.DataFrame(X, pairs, ["e", "n"]), Y), tmp_path)
+    assert again.cross_validate().prediction.index.tolist() == pairs.tolist()
+
+
+@pytest.mark.parametrize("size", [1e-150, 9.9e152])
+def test_whatever_the_door_lets_in_can_be_saved(size, tmp_path):
+    model = quick().fit(9e99 * X, size * Y / np.nanmax(Y, axis=0))
+    assert_allclose(round_trip(model, tmp_path).predict(X), model.predict(X), rtol=1e-10)
+
+
 def test_an_index_that_is_not_stored_is_named(tmp_path):
     sites = pd.DataFrame(X, index=pd.period_range("2024-01", periods=26, freq="M"))
-    with pytest.raises(ModelFileError, match=r"index of period\[M\] values.*reset_index"):
+    with pytest.raises(
+        ModelFileError, match=r"index of period\[M\] values.*reset_index\(drop=True\)"
+    ):
         quick().fit(sites.rename(columns=str), Y).save(tmp_path / "model")
 
 

@@ -74,6 +74,9 @@ FORMS = {
         np.where(np.isnan(t), -9999.0, t), -9999.0
     ),
     "a masked array of 32 bits": lambda t: np.ma.masked_invalid(t.astype(np.float32)),
+    "a list of masked rows": lambda t: list(np.ma.array(np.nan_to_num(t), mask=np.isnan(t))),
+    "objects with NA": lambda t: as_objects(t, pd.NA),
+    "lists with NA": lambda t: as_objects(t, pd.NA).tolist(),
     "a frame": as_frame,
     "a frame of nullable numbers": lambda t: as_frame(t, "Float64"),
     "a frame of nullable whole numbers": lambda t: as_frame(t, "Int64"),
@@ -90,6 +93,19 @@ def plain():
 @pytest.mark.parametrize("form", FORMS)
 def test_it_gives_the_same_numbers(form, plain):
     assert_array_equal(predicted(FORMS[form](X), FORMS[form](GAPS)), plain)
+
+
+@pytest.mark.filterwarnings("ignore:Nothing was read in")
+@pytest.mark.parametrize("form", [pd.Series, np.array, list, tuple])
+def test_one_output_with_na_gives_the_same_numbers(form):
+    marked = form(as_objects(GAPS[:, 1], pd.NA))
+    assert_array_equal(predicted(X, marked), predicted(X, GAPS[:, 1]))
+
+
+def test_a_series_of_objects_keeps_its_name():
+    zinc = pd.Series(Y[:, 2].astype(object), name=("Zn", 1))
+    model = IndependentGP(RBF(9.0, "fixed"), random_state=0).fit(X, zinc)
+    assert model.output_names_ == ["('Zn', 1)"]
 
 
 def test_memory_mapped_files_give_the_same_numbers(tmp_path, plain):

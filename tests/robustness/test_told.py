@@ -42,6 +42,11 @@ def first_of(column, n=1, table=Y):
     return where
 
 
+def beside(values):
+    """These, again and again, in a second column."""
+    return np.column_stack([X[:, 0], np.resize(values, 18)])
+
+
 WEST = np.where(X[:, 0] < 0.5, -180 + X[:, 0], 178 + X[:, 0])
 TOLD = {
     "-9999 in many readings": (
@@ -63,6 +68,17 @@ TOLD = {
         replaced(first_of(0, 4), np.array([[-999.0], [-9999.0]] * 9)),
         ["Output '0' holds -999 (2*", "Output '0' holds -9999 (2*"],
     ),
+    "-99 among percentages": (
+        X,
+        replaced(first_of(0, 3, X), -99, 100 * X),
+        ["Output '0' holds -99 (3 of 18*"],
+    ),
+    "-999 among heights": (
+        X,
+        replaced(first_of(0, 3, X), -999, 3000 * X),
+        ["Output '0' holds -999*"],
+    ),
+    "9999 beside one value": (X, beside([1.0, 9999.0]), ["Output '1' holds 9999 (9 of*"]),
     "9999 in an input": (
         replaced(first_of(1, 2, X), 9999, X),
         Y,
@@ -192,6 +208,14 @@ HONEST = {
         Y,
     ),
     "a column about something long": (pd.DataFrame({"longest": 300 * X[:, 0], "b": X[:, 1]}), Y),
+    "a grid of longitudes from -99": (beside(np.arange(-99.0, -95.0)), Y),
+    "whole pressures from 999": (X, beside(np.arange(999.0, 1004.0))),
+    "years of nines": (X, beside([9997.0, 9998.0, 9999.0])),
+    "two pressures": (X, beside([999.0, 1000.0])),
+    "many counts, two of them 999": (
+        X,
+        np.column_stack([Y[:, 0], np.r_[np.linspace(0, 800, 16).round(), 999, 999]]),
+    ),
     "whole numbers": ((100 * X).astype(int), np.round(100 * Y)),
     "truths": (X, np.column_stack([X[:, 0] > 0.5, X[:, 1] > 0.4])),
 }
@@ -228,6 +252,15 @@ def test_a_constant_is_predicted_exactly_and_its_neighbour_as_without_it(constan
     assert_array_equal(mean[:, 1], constant)
     assert np.all(std > 0)
     assert np.all(np.abs(mean[:, 0] - alone.predict(places)) < 1e-3 * std[:, 0])
+
+
+def test_about_a_mean_of_0_a_constant_is_a_signal_and_no_more_is_promised_of_it():
+    far = [[50.0, -50.0]]
+    both = np.column_stack([Y[:, 0], np.full(18, 7.3)])
+    model, told = fitted(X, both, normalize_y=False)
+    (words,) = told
+    assert says(words, "Output '1' has one value only (18 readings of 7.3): nothing says how*")
+    assert_allclose(model.predict(far)[0, 1], 0.0, atol=1e-9)
 
 
 def test_a_code_among_what_is_known_at_new_places_is_told():

@@ -45,12 +45,12 @@ class Complaining(TyperGroup):
 
 def code_of(error: BaseException) -> int:
     """The exit code that says what kind of error this is."""
+    if isinstance(error, KeyboardInterrupt):  # first: it may have come amid these imports
+        return INTERRUPTED
     from numpy.linalg import LinAlgError
 
     from emgpr.arrays import NumericalError
 
-    if isinstance(error, KeyboardInterrupt):
-        return INTERRUPTED
     if isinstance(error, NumericalError | LinAlgError | ArithmeticError):
         return NUMERICAL
     if isinstance(error, ImportError):  # an extra that was not installed

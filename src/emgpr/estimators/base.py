@@ -26,7 +26,7 @@ from emgpr.estimators.door import (
     steps_of,
 )
 from emgpr.estimators.doubts import about_inputs, about_outputs
-from emgpr.estimators.keeping import keeping
+from emgpr.estimators.keeping import all_or_nothing, keeping
 from emgpr.estimators.mapper import Mapper
 from emgpr.estimators.settings import FEW_SITES, Unread, check_settings, settle
 from emgpr.estimators.standing import EnsembleWarning, left_behind, standing
@@ -128,19 +128,23 @@ class MultiOutputGP(Stored, Mapper):
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from inputs X (N, P) and outputs y (N, D), NaN where not measured."""
         check_settings(self)
-        inputs, Y = self._enter(X, y)
-        with keeping(self, inputs, Y) as (ledger, rng):
-            seen = self._standardise(inputs, Y, ledger)
-            self._settled = settle(self, seen)
-            parts = self._deal(seen, rng)  # the ensemble: sites of each member
-            with threads_for(max(seen.n_sites, seen.n_tasks * max(map(len, parts)))):
-                tasks = self._learn_latents(seen, rng, ledger)  # step 1
-                parts, mixture, members = self._learn_weights(seen, parts, tasks, ledger)  # step 2
-                # What no transfer would have been.
-                self._apart = silenced(apart(tasks, seen.n_tasks), seen.silent)
-                self._remember(seen, parts, mixture, members)
-                if self.transfer == "safe" and seen.n_tasks > 1:
-                    self._keep_apart({by: losing_outputs(self, by) for by in ("site", "output")})
+        with all_or_nothing(self):
+            inputs, Y = self._enter(X, y)
+            with keeping(self, inputs, Y) as (ledger, rng):
+                seen = self._standardise(inputs, Y, ledger)
+                self._settled = settle(self, seen)
+                parts = self._deal(seen, rng)  # the ensemble: sites of each member
+                with threads_for(max(seen.n_sites, seen.n_tasks * max(map(len, parts)))):
+                    tasks = self._learn_latents(seen, rng, ledger)  # step 1
+                    # step 2
+                    parts, mixture, members = self._learn_weights(seen, parts, tasks, ledger)
+                    # What no transfer would have been.
+                    self._apart = silenced(apart(tasks, seen.n_tasks), seen.silent)
+                    self._remember(seen, parts, mixture, members)
+                    if self.transfer == "safe" and seen.n_tasks > 1:
+                        self._keep_apart(
+                            {by: losing_outputs(self, by) for by in ("site", "output")}
+                        )
         return self
 
     def _enter(self, X: Any, y: Any) -> tuple[Float[Array, "N P"], Float[Array, "N D"]]:
@@ -156,7 +160,7 @@ class MultiOutputGP(Stored, Mapper):
         P, D = numbers.shape[1], Y.shape[1]
         for doubt in (
             *about_inputs(numbers[self._rows], names_of(X, P), steps_of(X, P), self.crs),
-            *about_outputs(Y, names, steps_of(y, D)),
+            *about_outputs(Y, names, steps_of(y, D), centred=self.normalize_y),
         ):
             self._advise(doubt)
         inputs, Y = placed(self, numbers[self._rows]), Y[self._rows]

@@ -159,17 +159,44 @@ def as_table(table: Any) -> Any:
     >>> as_table(np.ma.masked_equal([1.0, -9999.0], -9999.0))
     array([ 1., nan])
     """
+    if _lists_masks(table):
+        table = np.ma.stack([np.ma.asarray(row) for row in table])  # noqa: PD013
     if isinstance(table, np.ma.MaskedArray):
         # Not filled in place of the mask: a fill value such as 1e20 would pass for a reading.
         return np.where(np.ma.getmaskarray(table), np.nan, table.data.astype(float))
     if isinstance(table, pd.DataFrame):
         return _without_na(table)
-    if isinstance(table, pd.Series) or not hasattr(table, "__arrow_c_stream__"):
+    if isinstance(table, pd.Series):
+        column = _without_na(table.to_frame()).iloc[:, 0]
+        column.name = table.name
+        return column
+    if isinstance(table, list | tuple | np.ndarray):
+        return _objects_without_na(table)
+    if not hasattr(table, "__arrow_c_stream__"):
         return table
     columns = getattr(table, "column_names", getattr(table, "columns", None))
     if columns is None:  # one column of polars or Arrow
         return pd.Series(table.to_numpy(), name=getattr(table, "name", None))
     return _without_na(pd.DataFrame({name: table[name].to_numpy() for name in columns}))
+
+
+def _lists_masks(table: Any) -> bool:
+    """Whether it is a list of rows of which some have a mask; NumPy would forget it."""
+    listed = isinstance(table, list | tuple)
+    return listed and any(isinstance(row, np.ma.MaskedArray) for row in table)
+
+
+def _objects_without_na(table: Any) -> Any:
+    """An array, or a list, in which pandas' own mark of a missing value may be."""
+    if isinstance(table, np.ndarray) and table.dtype != object:
+        return table
+    try:
+        objects = np.asarray(table, dtype=object)
+    except ValueError:  # rows of different lengths: refused in scikit-learn's words
+        return table
+    marks = np.frompyfunc(lambda value: value is pd.NA or value is np.ma.masked, 1, 1)
+    missing = np.asarray(marks(objects), dtype=bool)
+    return np.where(missing, np.nan, objects) if missing.any() else table
 
 
 def _without_na(table: pd.DataFrame) -> pd.DataFrame:

@@ -18,6 +18,7 @@ CODES = (
     *(1e20, -1e20, 1e30, -1e30, 9.96921e36, 1.70141e38, -3.4028235e38),
 )
 LONE, REPEATED = 2.0, 0.2  # spans of the other values, between them and such a code
+STEPS = 5.0  # units, and gaps among the others: a grid may begin or end at a code
 COARSE = 1e-4  # of the span: a step between floats that blurs what is learned
 LONGITUDE = re.compile(r"(lon|lng|long|longitude)([^a-z].*)?$", re.IGNORECASE)
 SEAM = 10.0  # degrees between the ends of longitudes that go all the way round
@@ -39,7 +40,11 @@ def about_inputs(
 
 
 def about_outputs(
-    Y: Float[Array, "N D"], names: Sequence[str], steps: Float[Array, " D"]
+    Y: Float[Array, "N D"],
+    names: Sequence[str],
+    steps: Float[Array, " D"],
+    *,
+    centred: bool = True,
 ) -> Iterator[str]:
     """Codes for missing values, digits lost, and outputs that little can be learned of."""
     for d, name in enumerate(names):
@@ -47,7 +52,7 @@ def about_outputs(
         yield from _codes(values, f"Output {name!r}", "Write NaN there.")
         yield from _blurred(values, f"Output {name!r}", steps[d])
     yield from _rows_without_readings(Y)
-    yield from _constant(Y, names)
+    yield from _constant(Y, names, centred=centred)
     yield from _rare(Y, names)
 
 
@@ -77,12 +82,28 @@ def _codes(
         return
     low, high = float(others.min()), float(others.max())
     for code, times in zip(CODES, is_code.sum(axis=0).tolist(), strict=True):
-        away = max(low - code, code - high)
-        if times and away > (REPEATED if times > 1 else LONE) * (high - low):
+        if times and _is_far(code, others, repeated=times > 1):
             yield (
                 f"{what} holds {code:g} ({times} of {len(values)} values), far from its others "
                 f"({low:g} to {high:g}): it looks like a code for a missing value. {remedy}"
             )
+
+
+def _is_far(code: float, others: Float[Array, " n"], *, repeated: bool) -> bool:
+    """Whether a code lies where the others would not go on to.
+
+    >>> pressures = np.arange(1000.0, 1004.0)
+    >>> _is_far(999.0, pressures, repeated=True), _is_far(9999.0, pressures, repeated=True)
+    (False, True)
+    """
+    low, high = float(others.min()), float(others.max())
+    span, away = high - low, max(low - code, code - high)
+    if not repeated:
+        return away > max(LONE * span, STEPS)
+    if code < 0 <= low:  # of another sign than all others
+        return away > REPEATED * span
+    gap = float(np.diff(np.unique(others)).max(initial=1.0))
+    return away > min(max(REPEATED * span, STEPS * gap), max(span, STEPS))
 
 
 def _blurred(values: Float[Array, " n"], what: str, step: float) -> Iterator[str]:
@@ -137,15 +158,17 @@ def _rows_without_readings(Y: Float[Array, "N D"]) -> Iterator[str]:
         )
 
 
-def _constant(Y: Float[Array, "N D"], names: Sequence[str]) -> Iterator[str]:
+def _constant(Y: Float[Array, "N D"], names: Sequence[str], *, centred: bool) -> Iterator[str]:
     counts = (~np.isnan(Y)).sum(axis=0)
     still = np.flatnonzero(is_constant(Y)).tolist()
     who = ", ".join(repr(names[d]) for d in still)
     readings = ", ".join(f"{counts[d]} readings of {np.nanmax(Y[:, d]):g}" for d in still)
+    # About a mean of 0, as normalize_y=False asks for, a constant is a signal like any other.
+    told = ", which is predicted everywhere" if centred else ""
     if still:
         yield (
             f"{f'Output {who} has' if len(still) == 1 else f'Outputs {who} have'} one value only "
-            f"({readings}), which is predicted everywhere: nothing says how it varies, and its "
+            f"({readings}){told}: nothing says how it varies, and its "
             "standard deviation means nothing. Leave it out, or give readings that differ."
         )
 

@@ -27,7 +27,7 @@ FIELDS = frozenset(
         "conditioning",
     ]
 )  # fmt: skip
-HUGE = 1e150  # whose square is still a number
+HUGE = 1e154  # whose square is still a number; what the door lets in is below it
 SHAPES = {
     "x": "N P",
     "y": "D N",

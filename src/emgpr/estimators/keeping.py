@@ -23,6 +23,29 @@ LONGEST = 60  # characters of a setting that are shown
 
 
 @contextmanager
+def all_or_nothing(model: Any) -> Iterator[None]:
+    """If the fit is stopped, or fails, the model is what it was before: fitted to the last or not.
+
+    >>> class Model:
+    ...     mean_ = 1.0
+    >>> model = Model()
+    >>> try:
+    ...     with all_or_nothing(model):
+    ...         model.mean_ = 2.0
+    ...         raise KeyboardInterrupt
+    ... except KeyboardInterrupt:
+    ...     model.mean_
+    1.0
+    """
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        model.__dict__ = before  # at once: a second interrupt finds the one or the other
+        raise
+
+
+@contextmanager
 def keeping(
     model: Any, X: Float[Array, "N P"], Y: Float[Array, "N D"]
 ) -> Iterator[tuple[Ledger, np.random.Generator]]:

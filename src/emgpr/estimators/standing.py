@@ -1,5 +1,7 @@
 """Members that failed, and whether what is left is still an ensemble."""
 
+import re
+
 import numpy as np
 from jaxtyping import Int
 
@@ -9,6 +11,7 @@ from emgpr.weights import FittedWeights
 Array = np.ndarray
 Parts = list[Int[Array, " _"]]
 
+LEFT_BEHIND = re.compile(r"\d+ of \d+ members failed")  # as what is said of them begins
 UNTOLD = "the likelihood could not be evaluated"
 
 

@@ -5,6 +5,7 @@ results added. So a table needs nothing but rows, and a run that was stopped goe
 """
 
 import json
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from emgpr.estimators.standing import LEFT_BEHIND, EnsembleWarning
 from emgpr.execution import each
 
 Job = dict[str, Any]
@@ -34,7 +36,9 @@ def complete(
     todo = missing(jobs, read(path))
     each(partial(_keep, work, path), todo, n_jobs=n_jobs, label=label, verbose=verbose)
     rows = read(path)
-    return [next(row for row in rows if answers(row, job)) for job in jobs]
+    asked = [next(row for row in rows if answers(row, job)) for job in jobs]
+    _tell_of_members_that_failed(asked)
+    return asked
 
 
 def missing(jobs: Sequence[Job], rows: Sequence[Row]) -> list[Job]:
@@ -96,6 +100,14 @@ def spread(values: Sequence[float]) -> float | None:
 
 def _keep(work: Callable[[Job], Row], path: Path, job: Job) -> None:
     append(path, job | work(job))
+
+
+def _tell_of_members_that_failed(rows: Sequence[Row]) -> None:
+    """From the notes: a warning in a process of its own, or of an earlier run, is heard by none."""
+    notes = {note for row in rows for note in row.get("notes", ())}
+    for note in sorted(notes):
+        if LEFT_BEHIND.match(note):
+            warnings.warn(note, EnsembleWarning, stacklevel=3)
 
 
 def _whole_lines(path: Path) -> bytes:

@@ -23,10 +23,10 @@ def taken_apart(index: pd.Index) -> dict[str, Any]:
         again: Any = put_together(parts, len(index))
     except (TypeError, ValueError, KeyError):  # such as a time zone without a name
         again = None
-    if type(again) is not type(index) or not again.equals(index):
+    if type(again) is not type(index) or not again.equals(_plain(index)):
         raise ModelFileError(
             f"An index of {index.dtype} values is not stored: {index[:3]!r}. Fit with "
-            "X.reset_index(), or with an index of numbers, texts or dates."
+            "X.reset_index(drop=True), or with an index of numbers, texts or dates."
         )
     return parts
 
@@ -41,7 +41,24 @@ def put_together(parts: dict[str, Any], most: int) -> pd.Index:
     return _MADE[kind](parts).set_names(parts["names"])
 
 
+def _plain(index: pd.Index) -> pd.Index:
+    """Nullable numbers and truths of which none is missing, as NumPy's.
+
+    >>> _plain(pd.Index([1, 2], dtype="Int64")).dtype
+    dtype('int64')
+    """
+    if isinstance(index, pd.MultiIndex):
+        levels: list[Any] = [_plain(level) for level in index.levels]
+        return index.set_levels(levels)
+    numeric = pd.api.types.is_numeric_dtype(index.dtype)  # truths among them
+    if isinstance(index.dtype, np.dtype | pd.CategoricalDtype) or not numeric or index.hasnans:
+        return index
+    nullable: Any = index.dtype
+    return pd.Index(index.to_numpy(dtype=nullable.numpy_dtype), name=index.name)
+
+
 def _content(index: pd.Index) -> dict[str, Any]:
+    index = _plain(index)
     if isinstance(index, pd.RangeIndex):
         return {"kind": "range", "of": (index.start, index.stop, index.step)}
     if isinstance(index, pd.MultiIndex):
