@@ -150,7 +150,9 @@ def as_table(table: Any) -> Any:
     if isinstance(table, pd.DataFrame):
         return _without_na(table)
     if isinstance(table, pd.Series):
-        return _without_na(table.to_frame()).iloc[:, 0].rename(table.name)
+        clean = _without_na(table.to_frame()).iloc[:, 0]
+        clean.name = table.name
+        return clean
     if isinstance(table, list | tuple | np.ndarray):
         return _objects_without_na(table)
     if not hasattr(table, "__arrow_c_stream__"):

@@ -48,11 +48,13 @@ def _plain(index: pd.Index) -> pd.Index:
     dtype('int64')
     """
     if isinstance(index, pd.MultiIndex):
-        return index.set_levels([_plain(level) for level in index.levels])
-    numeric = pd.api.types.is_numeric_dtype(index.dtype)  # truths among them
-    if isinstance(index.dtype, np.dtype | pd.CategoricalDtype) or not numeric or index.hasnans:
+        levels: Any = [_plain(level) for level in index.levels]
+        return index.set_levels(levels)
+    dtype: Any = index.dtype
+    numeric = pd.api.types.is_numeric_dtype(dtype)  # truths among them
+    if isinstance(dtype, np.dtype | pd.CategoricalDtype) or not numeric or index.hasnans:
         return index
-    return pd.Index(index.to_numpy(dtype=index.dtype.numpy_dtype), name=index.name)
+    return pd.Index(index.to_numpy(dtype=dtype.numpy_dtype), name=index.name)
 
 
 def _content(index: pd.Index) -> dict[str, Any]:
