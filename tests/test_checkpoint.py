@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import pytest
@@ -60,10 +60,22 @@ def test_a_digest_tells_values_apart_and_not_what_they_remember():
     assert digest(pair) == before
     others = [
         Pair(np.ones(2), 0.25), Pair(np.ones((1, 2)), 0.5), RBF(1.0), RBF(2.0), Matern(1.0),
-        1, 1.0, "1", True, None, [1, 2], [[1], 2], (1, 2), np.mean, digest,
+        partial(np.mean, axis=0), partial(np.mean, axis=1), partial(np.sum, axis=0),
+        1, 1.0, "1", "a tree at 0x1f", True, None, [1, 2], [[1], 2], (1, 2), np.mean, digest,
         np.random.default_rng(0), np.random.default_rng(1), np.random.RandomState(0),
     ]  # fmt: skip
     assert len({before, *map(digest, others)}) == 1 + len(others)
+
+
+def test_the_same_is_the_same_in_other_words():
+    assert digest(np.int64(1)) == digest(1)
+    assert digest(np.float32(0.5), np.bool_(True), np.str_("a")) == digest(0.5, True, "a")
+    assert digest(partial(np.mean, axis=0, out=None)) == digest(partial(np.mean, out=None, axis=0))
+
+
+def test_what_is_known_by_its_place_in_memory_has_no_digest():
+    with pytest.raises(ValueError, match="place in memory"):
+        digest([object()])
 
 
 def test_another_fit_is_refused_and_what_differs_is_named(tmp_path):

@@ -10,11 +10,13 @@ import hashlib
 import json
 import logging
 import os
+import re
 import warnings
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import partial
 from time import monotonic
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
@@ -30,6 +32,7 @@ FORMAT = "emgpr checkpoint"
 VERSION = 1
 EVERY = 1.0  # seconds between two writes at least,
 SHARE = 0.05  # and no more than this share of the time goes into them
+ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 # What a file may raise that holds something else, or was made to mislead.
 UNREADABLE = (ValueError, KeyError, AttributeError, TypeError, IndexError, RecursionError)
 
@@ -38,6 +41,8 @@ logger = logging.getLogger(__name__)
 
 def digest(*values: Any) -> str:
     """A text that is the same for the same values in every process, and else another.
+
+    Raises ValueError for an object that is known by nothing but its place in memory.
 
     >>> digest(1.0, np.zeros(2)) == digest(1.0, np.zeros(2)) != digest(1.0, np.zeros(3))
     True
@@ -51,6 +56,8 @@ def digest(*values: Any) -> str:
 
 def _parts(value: Any) -> Iterator[bytes | memoryview]:
     """All that tells a value from others; of an object, its class and what it holds."""
+    if isinstance(value, np.generic):  # 1 is 1, whoever's
+        value = value.item()
     kind = type(value)
     yield kind.__qualname__.encode()
     if isinstance(value, Array) and value.dtype != object:
@@ -69,12 +76,21 @@ def _parts(value: Any) -> Iterator[bytes | memoryview]:
         yield from _parts(value.bit_generator.state)
     elif isinstance(value, np.random.RandomState):
         yield from _parts(value.get_state(legacy=False))
-    elif isinstance(value, FunctionType | BuiltinFunctionType | np.ufunc | type):
+    elif isinstance(value, FunctionType | BuiltinFunctionType | type) or _is_named(value):
         yield f"{getattr(value, '__module__', '')}.{value.__name__}".encode()
+    elif isinstance(value, partial):
+        yield from _parts((value.func, value.args, dict(sorted(value.keywords.items()))))
     elif hasattr(value, "get_params"):
         yield from _parts(dict(sorted(vars(value).items())))
+    elif not isinstance(value, str) and ADDRESS.search(repr(value)):
+        raise ValueError(f"{value!r} is written with its place in memory, which changes.")
     else:
         yield repr(value).encode()
+
+
+def _is_named(value: Any) -> bool:
+    """Whether it is a function of another kind, such as NumPy's, and of no object."""
+    return callable(value) and hasattr(value, "__name__") and not hasattr(value, "__self__")
 
 
 @dataclass

@@ -29,7 +29,7 @@ QUICK = {"max_iter": 8, "n_restarts": 1, "random_state": 0}
 def stop(monkeypatch):
     """Ctrl-C at the n-th call of a function of a module; afterwards it is as it was."""
     monkeypatch.setattr(checkpoint, "EVERY", 0.0)
-    monkeypatch.setattr(checkpoint, "SHARE", 1.0)
+    monkeypatch.setattr(checkpoint, "SHARE", np.inf)  # every step, however long a write takes
 
     def at(module, name, n):
         original, calls = getattr(module, name), []
@@ -50,6 +50,30 @@ def stop(monkeypatch):
 def same_model(one, other):
     hidden = ("checkpoint", "random_state")
     assert_same(*({k: v for k, v in vars(m).items() if k not in hidden} for m in (one, other)))
+
+
+class Rule:
+    """A rule of combination without a name."""
+
+    def __call__(self, means, covs, prior):
+        return means[0], covs[0]
+
+
+def test_a_setting_that_no_other_process_would_know_again_is_refused_before_the_work(tmp_path):
+    model = paper(combine=Rule(), batch_size=9, **QUICK, checkpoint=tmp_path / "fit")
+    with pytest.raises(ValueError, match=r"cannot tell whether combine is .*named function"):
+        model.fit(X, Y)
+    assert not (tmp_path / "fit").exists()
+
+
+def test_numbers_of_numpy_go_on_where_pythons_stopped(tmp_path, stop):
+    model = LMC(rank=1, **QUICK, checkpoint=tmp_path / "fit")
+    stop(exact, "_climb", 3)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert (tmp_path / "fit").exists()
+    model.set_params(rank=np.int64(1)).fit(X, Y)
+    assert not (tmp_path / "fit").exists()
 
 
 @pytest.mark.parametrize("Estimator", [EMGPR, ICM, LMC, SLFM, IndependentGP])

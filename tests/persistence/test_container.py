@@ -188,3 +188,11 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ModelFileError, match="no regular file"):
         read(tmp_path / "pipe", "test", newest=1)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_folder_is_no_name_of_a_file(inside, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(IsADirectoryError, match="is a folder; give the name of a file"):
+        write(tmp_path if inside else "", {"format": "pair", "version": 1}, {})
+    assert list(tmp_path.iterdir()) == []

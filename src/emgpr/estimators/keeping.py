@@ -87,9 +87,19 @@ def _told(model: Any, X: Float[Array, "N P"], Y: Float[Array, "N D"]) -> dict[st
         **settings,
     }
     return {
-        name: (digest(value), "" if isinstance(value, Array) else _shown(value))
+        name: (_digest_of(name, value), "" if isinstance(value, Array) else _shown(value))
         for name, value in told.items()
     }
+
+
+def _digest_of(name: str, value: Any) -> str:
+    try:
+        return digest(value)
+    except ValueError as trouble:
+        raise ValueError(
+            f"checkpoint cannot tell whether {name} is the same in another process: {trouble} Give "
+            "a named function, or fit without checkpoint."
+        ) from trouble
 
 
 def _shown(value: Any) -> str:

@@ -128,6 +128,8 @@ def _laid_out(size: int, pieces: list[memoryview]) -> Iterator[bytes | memoryvie
 def _replacing(path: PathLike) -> Iterator[BinaryIO]:
     """A file to write that takes its place when all is on the disk, and else leaves no trace."""
     target = Path(os.path.realpath(path))  # of a link, what it points to
+    if target.is_dir():  # as '' is
+        raise IsADirectoryError(f"{str(path)!r} is a folder; give the name of a file in it.")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {target.parent}; create it first.")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
