@@ -12,9 +12,6 @@ import numpy as np
 from emgpr import EMGPR, checkpoint
 from emgpr.weights import fit
 
-checkpoint.EVERY, checkpoint.SHARE = 0.0, 1.0  # after every piece: there is much to resume
-fit.room = lambda device: 32.0 * 36**2 * 8  # eight members of 36 readings at a time
-
 MODELS = {
     "paper": (lambda **more: EMGPR.paper(batch_size=12, random_state=1, **more), 288),
     "joint": (lambda **more: EMGPR(transform=None, random_state=1, **more), 80),
@@ -60,8 +57,10 @@ def never_ending(*given, **settings):
         np.linalg.inv(np.eye(300))
 
 
-if __name__ == "__main__":
+if __name__ == "__main__":  # and not where doctests are looked for
     warnings.simplefilter("ignore")
+    checkpoint.EVERY, checkpoint.SHARE = 0.0, 1.0  # after every piece: there is much to resume
+    fit.room = lambda device: 32.0 * 36**2 * 8  # eight members of 36 readings at a time
     kind, out, *path = sys.argv[1:]
     make, N = MODELS[kind]
     X, Y = a_table(N)
