@@ -57,13 +57,13 @@ def jura() -> Problem:
     return Problem(X, (logs - mean) / sd, X[data.test], truth, "MAE (mg/kg)", in_mg_per_kg)
 
 
-def amsua() -> Problem:
+def amsua(seed: int = 0) -> Problem:
     """Six channels of AMSU-A at 630 sites: a random half from the other half."""
     from emgpr.datasets import load_amsua
 
     swath = load_amsua()
     Y = swath.Y[["ch01", "ch03", "ch05", "ch08", "ch11", "ch15"]].to_numpy()
-    order = np.random.default_rng(0).permutation(len(Y))
+    order = np.random.default_rng(seed).permutation(len(Y))
     return _held_out(_sized(swath.X.to_numpy()), Y, order[: len(Y) // 2])
 
 

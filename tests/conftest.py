@@ -11,7 +11,7 @@ from jaxtyping import install_import_hook
 matplotlib.use("Agg")
 # The mathematics; the estimators take whatever users bring, and check it themselves.
 CHECKED = (
-    "observations arrays execution metrics kernels optimize covariance latents weights "
+    "observations sampling arrays execution metrics kernels optimize covariance latents weights "
     "ensemble prediction transforms persistence checkpoint variograms sphere geo io"
 )
 install_import_hook([f"emgpr.{name}" for name in CHECKED.split()], "beartype.beartype")

@@ -141,6 +141,20 @@ def test_writes_are_a_second_apart_but_for_the_last(tmp_path, monkeypatch):
     assert len(written[0][2]) == 51  # and the start
 
 
+class Own(RBF):
+    """A kernel of a user's, which no file can bring back."""
+
+
+def test_a_piece_with_a_users_own_class_is_not_kept(tmp_path):
+    ledger = Ledger.opened(tmp_path / "fit", FIT)
+    ledger.keep("theirs", RBF(2.0))
+    ledger.keep("own", Own(2.0))
+    ledger.write()
+    again = Ledger.opened(tmp_path / "fit", FIT)
+    assert again.find("theirs") == RBF(2.0)
+    assert again.find("own") is None
+
+
 def test_many_small_pieces_fit_into_a_file(tmp_path):
     ledger = Ledger.opened(tmp_path / "fit", FIT)
     for i in range(3000):

@@ -152,9 +152,15 @@ class Ledger:
             raise _no_checkpoint(self.path, trouble) from trouble
 
     def keep(self, key: str, piece: Any) -> None:
-        """Hold on to a piece, in the place of one of that name; the file follows in a second."""
+        """Hold on to a piece, in the place of one of that name; the file follows in a second.
+
+        One that holds a class of the user's, which no file can bring back, is worked out again.
+        """
         if self.path is not None:
-            self.pieces[key] = _packed(piece, self.records)
+            tree, arrays, own = encode({"piece": piece}, self.records)
+            if own:
+                return
+            self.pieces[key] = _as_bytes(tree, arrays)
             self._saved = False
             if self.due:
                 self._write_or_warn()
@@ -231,8 +237,13 @@ def _refuse_another(
 
 
 def _packed(piece: Any, records: Sequence[type]) -> UInt8[Array, " n"]:
-    """A piece as bytes: one array of the file, however many it has of its own."""
+    """A piece as bytes."""
     tree, arrays, _ = encode({"piece": piece}, records)
+    return _as_bytes(tree, arrays)
+
+
+def _as_bytes(tree: Any, arrays: Mapping[str, Array]) -> UInt8[Array, " n"]:
+    """One array of the file, however many a piece has of its own."""
     plain = {
         name: [a.dtype.str, a.shape, b64encode(a.tobytes()).decode()] for name, a in arrays.items()
     }

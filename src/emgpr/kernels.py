@@ -105,12 +105,13 @@ def evaluate(
         K[index] = setting(x[index]) if z is None else setting(x[index], z[index])
 
     def pullback(G: Matrices) -> Slopes:
-        if z is not None:
-            raise ValueError("A pullback is of a kernel of x with itself; leave z out.")
-        own = fetch(G)
+        own, n = fetch(G), x.shape[-2]
         gradient = np.empty((*batch, theta.shape[-1]))
         for index, setting in settings.items():
-            _, dK = setting(x[index], eval_gradient=True)
+            # scikit-learn has gradients for sites with themselves: of others, those of all.
+            sites = x[index] if z is None else np.concatenate([x[index], z[index]])
+            _, dK = setting(sites, eval_gradient=True)
+            dK = dK if z is None else dK[:n, n:]
             gradient[index] = np.tensordot(own[index], dK, axes=2)
         return like(gradient, there)
 

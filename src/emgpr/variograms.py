@@ -53,9 +53,15 @@ class Lags:
                 f"{n_lags} lags up to {reach:g}: a variogram needs at least one bin, and sites "
                 "that lie apart."
             )
-        edges = np.linspace(0.0, reach, n_lags + 1)
+        return cls.binned(len(x), distance, np.linspace(0.0, reach, n_lags + 1))
+
+    @classmethod
+    def binned(
+        cls, n_sites: int, distance: Float[Array, " pairs"], edges: Float[Array, " edges"]
+    ) -> "Lags":
+        """Pairs at these distances in bins between these edges, the first of which is 0."""
         within = np.clip(np.searchsorted(edges, distance, side="left") - 1, 0, None)
-        return cls(len(x), distance, within, edges)
+        return cls(n_sites, distance, within, edges)
 
     @property
     def n_lags(self) -> int:

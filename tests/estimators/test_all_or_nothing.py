@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from emgpr import EMGPR, ICM, LMC, SLFM, IndependentGP
 from emgpr.arrays import NumericalError
-from emgpr.estimators import base
+from emgpr.estimators import base, learning
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 X, Y = smooth_table(np.random.default_rng(3), N=20)
@@ -26,7 +26,7 @@ def refit(model, monkeypatch, stage, error):
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr(base, stage, fail)
+    monkeypatch.setattr(base if hasattr(base, stage) else learning, stage, fail)
     with pytest.raises(type(error)):
         model.fit(*OTHER)
 

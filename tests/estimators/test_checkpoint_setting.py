@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from emgpr import EMGPR, ICM, LMC, SLFM, EnsembleWarning, IndependentGP, checkpoint, load
 from emgpr.arrays import NumericalError
-from emgpr.latents import exact
+from emgpr.latents import climb
 from emgpr.weights import fit as step_2
 
 pytestmark = pytest.mark.filterwarnings(
@@ -68,7 +68,7 @@ def test_a_setting_that_no_other_process_would_know_again_is_refused_before_the_
 
 def test_numbers_of_numpy_go_on_where_pythons_stopped(tmp_path, stop):
     model = LMC(rank=1, **QUICK, checkpoint=tmp_path / "fit")
-    stop(exact, "_climb", 3)
+    stop(climb, "_climb", 3)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y)
     assert (tmp_path / "fit").exists()
@@ -81,7 +81,7 @@ def test_all_estimators_have_it(Estimator, tmp_path, stop):
     settings = QUICK | {"transform": None}
     model = Estimator(**settings, checkpoint=tmp_path / "fit")
     assert clone(model).get_params()["checkpoint"] == tmp_path / "fit"
-    stop(exact, "_climb", 3)
+    stop(climb, "_climb", 3)
     with pytest.raises(KeyboardInterrupt) as stopped:
         model.fit(X, Y)
     assert f"kept in {tmp_path / 'fit'}" in stopped.value.__notes__[0]
@@ -91,7 +91,7 @@ def test_all_estimators_have_it(Estimator, tmp_path, stop):
 
 
 MOMENTS = {
-    "step 1": (exact, "_climb", 2),
+    "step 1": (climb, "_climb", 2),
     "step 2": (step_2, "_fit", 1),
     "joint ascent": (ascent, "log_likelihood", 7),
 }
@@ -154,7 +154,7 @@ def test_without_a_seed_the_same_numbers_are_drawn(tmp_path, stop):
     ],
 )
 def test_other_settings_are_refused(change, words, tmp_path, stop):
-    stop(exact, "_climb", 2)
+    stop(climb, "_climb", 2)
     model = IndependentGP(**QUICK, checkpoint=tmp_path / "fit")
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y)
@@ -166,7 +166,7 @@ def test_other_settings_are_refused(change, words, tmp_path, stop):
 
 
 def test_going_on_is_told_if_verbose(tmp_path, stop, capsys):
-    stop(exact, "_climb", 2)
+    stop(climb, "_climb", 2)
     model = IndependentGP(**QUICK, verbose=1, checkpoint=tmp_path / "fit")
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y)
@@ -176,7 +176,7 @@ def test_going_on_is_told_if_verbose(tmp_path, stop, capsys):
 
 
 def test_without_one_the_interruption_says_that_it_would_have_helped(stop):
-    stop(exact, "_climb", 2)
+    stop(climb, "_climb", 2)
     with pytest.raises(KeyboardInterrupt) as stopped:
         IndependentGP(**QUICK).fit(X, Y)
     assert "With checkpoint=path" in stopped.value.__notes__[0]
@@ -187,7 +187,7 @@ def test_a_fit_that_finished_nothing_leaves_no_file(tmp_path, stop):
     with pytest.raises(ValueError, match="holds 2 kernels"):
         clone(model).set_params(kernel=[RBF(), RBF()]).fit(X, Y)
     assert not (tmp_path / "fit").exists()
-    stop(exact, "_climb", 1)
+    stop(climb, "_climb", 1)
     with pytest.raises(KeyboardInterrupt) as stopped:
         model.fit(X, Y)
     assert stopped.value.__notes__ == ["Nothing was finished yet."]

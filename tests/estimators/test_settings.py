@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from emgpr import EMGPR, ICM, LMC, SLFM, IndependentGP
+from emgpr.latents import PoE
 
 FAMILY = [EMGPR, ICM, LMC, SLFM, IndependentGP]
 BAD = [
@@ -26,7 +27,7 @@ BAD = [
     (
         EMGPR,
         {"partition": "clustered"},
-        "partition='clustered'; expected one of 'random', 'strided'",
+        "partition='clustered'; expected one of 'stratified', 'random', 'strided'",
     ),
     (EMGPR, {"conditioning": "nearest"}, 'conditioning=.nearest.*"auto", "all" or "batch"'),
     (EMGPR, {"conditioning": 0}, "conditioning=0"),
@@ -55,8 +56,13 @@ BAD = [
     (EMGPR, {"kernel": [RBF(), RBF()]}, "2 kernels for 3 latent processes"),
     (ICM, {"kernel": [RBF(), RBF(), RBF()]}, "3 kernels for 1 latent processes"),
     (EMGPR, {"kernel": RBF([1.0, 1.0, 1.0])}, "3 length.*2 columns"),
-    (EMGPR, {"latent_learner": "sparse"}, "latent_learner='sparse'; expected \"exact\""),
-    (EMGPR, {"latent_learner": ["exact"] * 3}, 'latent_learner=.*expected "exact"'),
+    (
+        EMGPR,
+        {"latent_learner": "sparse"},
+        'latent_learner=\'sparse\'; expected "auto", "exact", "poe"',
+    ),
+    (EMGPR, {"latent_learner": PoE}, "latent_learner=<class.*with a method learn"),
+    (EMGPR, {"latent_learner": ["exact"] * 3}, 'latent_learner=.*expected "auto", "exact"'),
     (EMGPR, {"latent_learner": [GaussianProcessRegressor(), "exact", None]}, "latent_learner="),
 ]
 

@@ -72,7 +72,7 @@ def test_of_step_1(rng, kernel, weak_prior):
 @pytest.mark.parametrize(("Q", "k"), [(3, 1), (1, 2), (4, 2)])
 def test_of_step_2(rng, objective_of, Q, k, missing, correlated):
     made = world(rng, Q=Q, k=k, missing=missing, correlated=correlated)
-    parts = split_sites(12, 5, "random", rng)
+    parts = split_sites(np.zeros((12, 1)), 5, "random", rng)
     start = start_of(made)
     check(*objective_of(fit_weights, made.seen, parts, start, max_iter=9), rng)
 
@@ -85,7 +85,7 @@ def test_of_step_2(rng, objective_of, Q, k, missing, correlated):
 def test_of_the_further_ascent(rng, objective_of, Q, k, missing, batch_size, sweeps, correlated):
     """Of kernels and noise with the weights held, and of all three."""
     made = world(rng, Q=Q, k=k, missing=missing, correlated=correlated)
-    parts = split_sites(12, batch_size, "random", rng)
+    parts = split_sites(np.zeros((12, 1)), batch_size, "random", rng)
     start = start_of(made)
     L = len(parts)
     W = made.W + 0.3 * rng.normal(size=(L, *made.W.shape))

@@ -24,7 +24,7 @@ def made(rng, request):
 
 @pytest.fixture
 def parts(made, rng):
-    return split_sites(26, 8, "random", rng)  # 9, 9 and 8 sites: one is padded
+    return split_sites(np.zeros((26, 1)), 8, "random", rng)  # 9, 9 and 8 sites: one is padded
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def two_steps_in(case):
     kernels = tuple(clone_kernel(kernel) for kernel in made.kernels)
     noise = 2 * np.diag(np.diag(made.noise))
     start = start_of(made, kernels=kernels, noise=noise, W=0.5 * made.W)
-    parts = split_sites(15, batch, "random", rng)
+    parts = split_sites(np.zeros((15, 1)), batch, "random", rng)
     return made.seen, parts, start, fit_weights(made.seen, parts, start, max_iter=20)
 
 
@@ -183,7 +183,7 @@ def climb(rng):
     made = world(rng, N=25, D=2, Q=1, k=2, correlated=True)
 
     def go(sweeps="joint", max_iter=20, correlated=False, **changed):
-        start, parts = start_of(made, **changed), split_sites(25, None)
+        start, parts = start_of(made, **changed), split_sites(np.zeros((25, 1)), None)
         start = start if correlated else replace(start, noise=np.diag(np.diag(start.noise)))
         fitted = fit_weights(made.seen, parts, start, max_iter=30)
         way = {"sweeps": sweeps, "correlated": correlated, "max_iter": max_iter}

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Literal, Self
 
-from emgpr.estimators.base import Conditioning, Kernels, Learner, MultiOutputGP
+from emgpr.estimators.base import Conditioning, MultiOutputGP
+from emgpr.estimators.learning import Kernels, Learner
 from emgpr.execution import RandomState
 from emgpr.persistence import PathLike
 
@@ -50,8 +51,10 @@ class EMGPR(MultiOutputGP):
         set of weights from all sites.
     n_members : int or None
         At most so many members are trained; None trains one for every mini-batch.
-    partition : {"random", "strided"}
-        How sites are dealt to the mini-batches; "strided" is the paper's.
+    partition : {"stratified", "random", "strided"}
+        How sites are dealt to the mini-batches. "stratified" gives each clusters of neighbours from
+        all over the region, so that it sees short distances and long ones; "strided" is the
+        paper's.
     combine : {"mean", "average", "poe", "gpoe", "bcm", "rbcm", "grbcm", "barycenter"} or function
         How the members' beliefs are joined. "mean" is their mixture, "average" one Gaussian of
         the same mean and covariance. A function of yours takes (means, covs, prior);
@@ -70,10 +73,15 @@ class EMGPR(MultiOutputGP):
         "safe" lets an output that transfer does not help, in cross-validation, keep to its
         own process. That is asked, and answered, apart for sites where nothing else is known
         and for those where other outputs are.
-    latent_learner : "exact", GaussianProcessRegressor or list of those
-        Who does step 1: exact maximum likelihood, or scikit-learn's regressor, fitted
-        (what it learned is used; with a transform it must have learned from transformed
-        outputs) or not (fitted to every output). Its kernel, if it has one, is used.
+    latent_learner : "auto", name, object with a method learn, regressor or list of those
+        Who does step 1. "exact" is maximum likelihood; "poe" that of some batches, at a cost that
+        does not grow with N; "dtc", "fitc", "pitc" and "vfe" go by inducing points, "variogram" by
+        least squares (docs/large.md). "auto" is "exact" up to 2000 readings of an output, then
+        "poe", with a warning. Or any object with `learn(x, y, kernel)`: `emgpr.latents.FITC(500)`,
+        or one of yours (`emgpr.latents.check_learner`). Or scikit-learn's GaussianProcessRegressor,
+        for all outputs or a list with one each: fitted (what it learned is used; with a transform
+        it must have learned from transformed outputs) or not (fitted to every output; its kernel,
+        if it has one, is used); `emgpr.latents.Borrowed` also takes models of GPyTorch's.
     transform : "auto", "log", "yeo-johnson", "normal-score", transformer, list, dict or None
         What makes the outputs near Gaussian: by name, a scikit-learn transformer with an
         inverse, a list with one for each output, or a dict from outputs to these. "auto"
@@ -125,6 +133,7 @@ class EMGPR(MultiOutputGP):
     converged_ : whether every optimisation converged inside its bounds
     n_iter_ : iterations of the longest optimisation
     conditioning_ : what predictions are conditioned on
+    latent_learner_ : who did step 1: a name, or what was given
     batches_ : list of the sites each member learned from
     n_rows_ignored_ : rows of the training table in which no output was read
     n_members_failed_ : members that were left out because they failed twice, with a warning
@@ -152,12 +161,12 @@ class EMGPR(MultiOutputGP):
         prior: Literal["weak"] | None = "weak",
         batch_size: int | Literal["auto"] | None = "auto",
         n_members: int | None = None,
-        partition: Literal["random", "strided"] = "random",
+        partition: Literal["stratified", "random", "strided"] = "stratified",
         combine: str | Callable[..., Any] = "mean",
         conditioning: Conditioning = "auto",
         refine: int | Literal["auto", "joint"] = "auto",
         transfer: Literal["full", "safe"] = "safe",
-        latent_learner: Learner = "exact",
+        latent_learner: Learner = "auto",
         transform: Any = "auto",
         normalize_y: bool = True,
         crs: str | None = None,
@@ -204,9 +213,9 @@ class EMGPR(MultiOutputGP):
         transform (the paper's Jura experiment takes logarithms).
 
         >>> EMGPR.paper(transform="log")
-        EMGPR(combine='average', kernel=None, max_iter=120, noise='independent',
-              partition='strided', prior=None, rank=1, refine=0, transfer='full',
-              transform='log')
+        EMGPR(combine='average', kernel=None, latent_learner='exact', max_iter=120,
+              noise='independent', partition='strided', prior=None, rank=1, refine=0,
+              transfer='full', transform='log')
         """
         published = {
             "kernel": None,
@@ -217,6 +226,7 @@ class EMGPR(MultiOutputGP):
             "combine": "average",
             "refine": 0,
             "transfer": "full",
+            "latent_learner": "exact",
             "transform": None,
             "max_iter": 120,
         }

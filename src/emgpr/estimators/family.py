@@ -6,7 +6,8 @@ import numpy as np
 from jaxtyping import Int
 
 from emgpr.checkpoint import Ledger
-from emgpr.estimators.base import Conditioning, Kernels, Learner, MultiOutputGP
+from emgpr.estimators.base import Conditioning, MultiOutputGP
+from emgpr.estimators.learning import Kernels, Learner
 from emgpr.execution import RandomState
 from emgpr.latents import Latent
 from emgpr.observations import Observations
@@ -63,7 +64,7 @@ class LMC(MultiOutputGP):
         n_latents: int | None = None,
         rank: int = 1,
         conditioning: Conditioning = "auto",
-        latent_learner: Learner = "exact",
+        latent_learner: Learner = "auto",
         transform: Any = None,
         normalize_y: bool = True,
         crs: str | None = None,
@@ -118,7 +119,7 @@ class ICM(MultiOutputGP):
         *,
         rank: int = 1,
         conditioning: Conditioning = "auto",
-        latent_learner: Learner = "exact",
+        latent_learner: Learner = "auto",
         transform: Any = None,
         normalize_y: bool = True,
         crs: str | None = None,
@@ -170,7 +171,7 @@ class SLFM(MultiOutputGP):
         *,
         n_latents: int = 2,
         conditioning: Conditioning = "auto",
-        latent_learner: Learner = "exact",
+        latent_learner: Learner = "auto",
         transform: Any = None,
         normalize_y: bool = True,
         crs: str | None = None,

@@ -11,13 +11,14 @@ from jaxtyping import Float
 import emgpr
 from emgpr.checkpoint import Ledger, digest
 from emgpr.execution import end_workers, generator
+from emgpr.latents import Latent
 from emgpr.optimize import Memory, Minima, State
 from emgpr.transforms import Held
 from emgpr.weights import FittedWeights
 
 Array = np.ndarray
 
-RECORDS = (FittedWeights, Held, Memory, Minima, State)
+RECORDS = (FittedWeights, Held, Latent, Memory, Minima, State)
 FREE = ("checkpoint", "n_jobs", "verbose")  # settings that may change before a fit is gone on with
 LONGEST = 60  # characters of a setting that are shown
 

@@ -1,6 +1,6 @@
 """What is left out at once in a cross-validation: sites, single readings, or groups of sites."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,17 +10,32 @@ from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_array
 
 from emgpr.execution import RandomState, generator
+from emgpr.observations import Observations
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What is left out at once: readings of one number in `sets`; sites are of these groups."""
+    """What is left out at once: readings of one number in `sets`; sites are of these groups.
+
+    It is asked of all sites, or of some.
+    """
 
     by: str
     sets: Int[Array, "D N"]
     groups: Int[Array, " N"]
+    asked: Int[Array, " M"] | None = None
+
+    def of_some(self, seen: Observations, most: int) -> "LeftOut":
+        """Asked where each output was read so many times at most, at random."""
+        order = np.random.default_rng(0).permutation(seen.n_sites)
+        each = [order[own[order]][:most] for own in seen.seen]
+        return replace(self, asked=np.unique(np.concatenate(each)))
+
+    def of(self, seen: Observations) -> Observations:
+        """Of a table, what is asked."""
+        return seen if self.asked is None else seen.at(self.asked)
 
     @classmethod
     def chosen(cls, model: Any, by: Any) -> "LeftOut":

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal
 
-from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Kernel
 
 from emgpr.arrays import refuse_unknown
 from emgpr.arrays import settle as settle_device
 from emgpr.ensemble import PARTITIONS, RULES
 from emgpr.geo import reference
+from emgpr.latents import LEARNERS, LatentLearner, is_lent
 from emgpr.observations import Observations
 from emgpr.transforms import NAMED
 
@@ -153,15 +153,15 @@ def check_choices(model: Any) -> None:
                 f"kernel={kernel!r} is not a scikit-learn kernel; give one such as "
                 'sklearn.gaussian_process.kernels.Matern(nu=1.5), a list of them, or "auto".'
             )
-    learners = model.latent_learner
-    listed = isinstance(learners, list | tuple)
-    if not (isinstance(learners, str) and learners == "exact") and not all(
-        isinstance(learner, GaussianProcessRegressor)
-        for learner in (learners if listed else [learners])
-    ):
+    learner = model.latent_learner
+    known = isinstance(learner, str) and learner in ("auto", *LEARNERS)
+    own = isinstance(learner, LatentLearner) and not isinstance(learner, type)
+    if not (known or own or is_lent(learner)):
+        names = ", ".join(f'"{name}"' for name in ("auto", *LEARNERS))
         raise ValueError(
-            f'latent_learner={model.latent_learner!r}; expected "exact", a scikit-learn '
-            "GaussianProcessRegressor, or a list with one for each output."
+            f"latent_learner={learner!r}; expected {names}, an object with a method learn(x, y, "
+            "kernel), a scikit-learn GaussianProcessRegressor, or a list with one of those for "
+            "each output."
         )
 
 

@@ -19,7 +19,18 @@ import emgpr
 from emgpr.estimators.intact import check_state
 from emgpr.estimators.settings import Settled, check_choices
 from emgpr.geo import columns_given
-from emgpr.latents import Latent
+from emgpr.latents import (
+    DTC,
+    FITC,
+    PITC,
+    VFE,
+    Borrowed,
+    Exact,
+    Latent,
+    PoE,
+    Variogram,
+    choose_learner,
+)
 from emgpr.observations import Observations
 from emgpr.persistence import ModelFileError, PathLike, decode, encode, read, write
 from emgpr.transforms import Fitted, Identity, Log, Marginals, NormalScore, YeoJohnson
@@ -30,7 +41,8 @@ Own = Iterable[Any]
 
 FORMAT = "emgpr model"
 VERSION = 1  # read the old ones too when this grows: tests/persistence/fixtures has one of each
-RECORDS = (Fitted, Identity, Log, Marginals, NormalScore, Settled, YeoJohnson)
+LEARNERS = (Borrowed, DTC, Exact, FITC, PITC, PoE, Variogram, VFE)
+RECORDS = (Fitted, Identity, Log, Marginals, NormalScore, Settled, YeoJohnson, *LEARNERS)
 
 
 class Stored:
@@ -182,4 +194,5 @@ def _restore(model: Any, state: dict[str, Any]) -> None:
     model.log_marginal_likelihood_value_ = state["log_likelihood"]
     model.n_iter_, model.converged_ = state["n_iter"], state["converged"]
     model.conditioning_ = state["conditioning"]
+    model.latent_learner_, _ = choose_learner(model.latent_learner, seen)
     model.n_members_failed_ = state.get("n_failed", 0)

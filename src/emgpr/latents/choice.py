@@ -24,26 +24,23 @@ def choose_kernels(seen: Observations, learn: Learn) -> list[Latent]:
     D, P = seen.n_tasks, seen.x.shape[1]
     varied = int(np.count_nonzero(np.ptp(seen.x, axis=0)))  # the other columns say nothing
     fitted = learn([kernel for kernel in CANDIDATES for _ in range(D)])
-    best = [
-        max(fitted[d::D], key=lambda latent: _worth(latent, 1, seen.task(d).n_readings))
-        for d in range(D)
-    ]
+    counts = seen.seen.sum(axis=1).tolist()
+    best = [max(fitted[d::D], key=lambda latent: _worth(latent, 1, counts[d])) for d in range(D)]
     if varied < 2:
         return best
     each = learn([clone(latent.kernel).set_params(length_scale=np.ones(P)) for latent in best])
     return [
         max(
             (one, several),
-            key=lambda latent: _worth(
-                latent, 1 if latent is one else varied, seen.task(d).n_readings
-            ),
+            key=lambda latent: _worth(latent, 1 if latent is one else varied, counts[d]),
         )
         for d, (one, several) in enumerate(zip(best, each, strict=True))
     ]
 
 
 def _worth(latent: Latent, n_scales: int, n: int) -> float:
-    """Log-likelihood less what its length-scales would gain by chance."""
+    """Log-likelihood less what its length-scales would gain by chance, of n readings at most."""
     if not np.isfinite(latent.log_likelihood):
         return -np.inf
+    n = n if latent.n_readings is None else latent.n_readings
     return latent.log_likelihood - 0.5 * n_scales * np.log(max(n, 1))

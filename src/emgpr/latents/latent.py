@@ -17,3 +17,4 @@ class Latent:
     noise_bounds: tuple[float, float] = NOISE_BOUNDS
     n_iter: int = 0
     trouble: str = ""  # empty when it converged inside its bounds
+    n_readings: int | None = None  # that the likelihood is of; None: all

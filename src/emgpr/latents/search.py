@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from scipy.spatial import KDTree
 from sklearn.gaussian_process.kernels import Kernel, WhiteKernel
 
 from emgpr.latents.latent import NOISE_BOUNDS
+from emgpr.sampling import with_nearest
 
 Array = np.ndarray
 
@@ -47,9 +47,8 @@ def search_space(
     """Every combination of `n_starts` sets of length-scales with three noise levels."""
     X = X - X.min(axis=0)  # exact, and the same wherever the origin is
     n_scales = sum(is_length_scale(kernel, p.name) for p in kernel.hyperparameters if not p.fixed)
-    near, far = _distances(X)
+    near, far = distances(X)
     spread = np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 1.0)
-    near_each, far_each = _distances(X / spread)
 
     columns, bounds, names = [], [], []
     theta = kernel.theta
@@ -62,7 +61,7 @@ def search_space(
         if is_length_scale(kernel, parameter.name):
             # One length-scale has the units of a distance; one a column, those of its column.
             unit = np.ones(1) if n == 1 else spread
-            low, high = (near, far) if n == 1 else (near_each, far_each)
+            low, high = (near, far) if n == 1 else distances(X / spread)
             if np.allclose(parameter.bounds, SKLEARN_DEFAULT):
                 own_bounds = np.log(unit[:, None] * np.array([[0.1 * low, 20.0 * high]]))
             # Evenly over the strata of log distance, somewhere in each; two length-scales
@@ -124,12 +123,12 @@ def is_length_scale(kernel: Kernel, name: str) -> bool:
     return attribute == "length_scale" and not hasattr(owner, "periodicity")
 
 
-def _distances(X: Float[Array, "N P"]) -> tuple[float, float]:
+def distances(X: Float[Array, "N P"]) -> tuple[float, float]:
     """The distance of close neighbours, and the extent of the region."""
     extent = float(np.linalg.norm(np.ptp(X, axis=0))) if len(X) else 0.0
     if extent == 0:
         return 1.0, 1.0
-    sites = np.unique(X, axis=0)
-    nearest = KDTree(sites).query(sites, k=2)[0][:, 1]
+    sites, nearest = with_nearest(X)
+    apart = np.linalg.norm(sites - nearest, axis=1)
     # Rounding can part equal sites by 1e-16 of the extent: no smaller scale is believed.
-    return max(float(np.median(nearest)), 1e-6 * extent), extent
+    return max(float(np.median(apart)), 1e-6 * extent), extent

@@ -83,24 +83,31 @@ def held_out_of_neighbours(
     W: Float[Array, "L Q D k"],
     noise: Float[Array, "D D"],
     n_neighbours: int,
+    asked: Int[Array, " M"] | None = None,
     *,
     device: str = "cpu",
 ) -> Belief:
-    """Each reading given the `n_neighbours` nearest of each output that do not leave with it."""
-    belief = _nothing(known, len(W))
+    """Each reading given the `n_neighbours` nearest of each output that do not leave with it.
+
+    Of all sites, or of those that are asked.
+    """
+    asked = np.arange(known.n_sites) if asked is None else asked
+    belief = _nothing(known.at(asked), len(W))
     B = coregionalization(W)
     scale = column_scales(kernels, known.x.shape[1])
     for tasks, latents in coupled(B, noise):
         block = Observations(known.x, known.y[tasks], known.seen[tasks])
         own = put(noise[np.ix_(tasks, tasks)], device)
         labels = sets[tasks]
-        near = _Remaining(block, labels, scale, n_neighbours)
+        often = 10 * len(asked) > known.n_sites
+        near = _Remaining(block, labels, scale, n_neighbours, often=often)
         D = len(tasks)
         width = min(D * n_neighbours, known.n_sites) + 1
         step = max(1, int(room(device) // (8 * width**2 * (3 * D * D + len(latents) + 2))))
-        site, label = _problems(block.seen, labels)
-        for start in range(0, len(site), step):
-            at, of = site[start : start + step], label[start : start + step]
+        row, label = _problems(block.seen[:, asked], labels[:, asked])
+        for start in range(0, len(row), step):
+            here, of = row[start : start + step], label[start : start + step]
+            at = asked[here]
             around = near.of(at, of)
             sites = np.concatenate([at[:, None], around], axis=1)  # the place itself comes first
             tables = block.at(sites)
@@ -122,7 +129,7 @@ def held_out_of_neighbours(
                 )
                 rows = fetch(L_factor.solve(rhs)[:, ::n])
                 shift, cov = _without(rows[..., :D], rows[..., D], S)
-                _put(belief, member, at, tasks, S, tables.y[:, :, 0] - shift, cov)
+                _put(belief, member, here, tasks, S, tables.y[:, :, 0] - shift, cov)
     return belief
 
 
@@ -171,11 +178,22 @@ class _Remaining:
     """Finds the nearest readings of each output that do not leave with what is asked."""
 
     def __init__(
-        self, known: Observations, sets: Int[Array, "D N"], scale: Float[Array, " P"], n: int
+        self,
+        known: Observations,
+        sets: Int[Array, "D N"],
+        scale: Float[Array, " P"],
+        n: int,
+        *,
+        often: bool,
     ) -> None:
         self.x, self.sets, self.n = known.x / scale, sets, n
+        # A tree that is asked little need not be balanced: it is made in a third of the time.
         self.trees = [
-            (sets[d], np.flatnonzero(seen), KDTree(self.x[seen]))
+            (
+                sets[d],
+                np.flatnonzero(seen),
+                KDTree(self.x[seen], balanced_tree=often, compact_nodes=often),
+            )
             for d, seen in enumerate(known.seen)
             if seen.any()
         ]

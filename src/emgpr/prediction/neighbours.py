@@ -61,8 +61,9 @@ class _Neighbours:
 
     def __init__(self, known: Observations, scale: Float[Array, " P"], n: int) -> None:
         self.scale = scale
-        patterns = np.unique(known.seen, axis=0)
-        sites = [np.flatnonzero(pattern) for pattern in patterns if pattern.any()]
+        # Not np.unique of rows: to that, a row of a million is a record of as many fields.
+        patterns = {own.tobytes(): own for own in known.seen}
+        sites = [np.flatnonzero(patterns[key]) for key in sorted(patterns) if patterns[key].any()]
         self.trees = [(at, KDTree(known.x[at] / scale), min(n, len(at))) for at in sites]
         self.width = sum(n for _, _, n in self.trees)
 

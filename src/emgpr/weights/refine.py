@@ -15,7 +15,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy.spatial import KDTree
 
 from emgpr.arrays import fetch, like, room
 from emgpr.checkpoint import NOTHING_KEPT, Ledger, digest
@@ -26,6 +25,7 @@ from emgpr.kernels import matrix
 from emgpr.latents import is_length_scale, noise_prior, search_space, variances
 from emgpr.observations import Observations
 from emgpr.optimize import Memory, Minima, State, minimize
+from emgpr.sampling import with_nearest
 from emgpr.weights.fit import FittedWeights, fit_weights, thinned
 from emgpr.weights.noise import NoiseParameters
 from emgpr.weights.start import Mixture
@@ -38,6 +38,7 @@ SPARED = np.log(5.0)  # above the least length-scale: half the distance of neigh
 FLAT = 5e-6  # for each reading: what one of two steps must gain to be followed by a third,
 CLOSE = 3e-6  # and the next must promise to be made at all,
 WAY = 2e-4  # on some of the sites
+LARGE = 500  # readings of a part, of which the CPU works on one at a time in any case
 
 
 class Stage(NamedTuple):
@@ -136,10 +137,9 @@ def _is_noise(
     mixture: Mixture, W: Float[Array, "L Q D k"], seen: Observations
 ) -> Bool[Array, " Q"]:
     """Latents that are heard, and have nothing to say from a site to the nearest other."""
-    sites = np.unique(seen.x, axis=0)
-    if len(sites) < 2:
+    sites, nearest = with_nearest(seen.x)
+    if not len(sites):
         return np.zeros(len(mixture.kernels), bool)
-    nearest = sites[KDTree(sites).query(sites, k=2)[1][:, 1]]
     pairs = np.stack([sites, nearest], axis=1)
     shared = [np.median(matrix(k, pairs)[:, 0, 1] / k.diag(sites)) for k in mixture.kernels]
     return (np.array(shared) < SILENT) & W.any(axis=(0, 2, 3))
@@ -179,11 +179,15 @@ class _Ascent:
         self.parts, self.ledger = parts, ledger
         n = D * max(map(len, parts))
         self.start = start
-        self.runs = chunks(len(parts), 32.0 * n * n, 1, room(device))
-        self.tables = [seen.batches([parts[i] for i in run]) for run in self.runs]
-        if len(parts) == 1:  # no batch axis: a complete table with one latent has a fast form
-            self.tables = [seen.at(parts[0])]
-        self.tables = [table.on(device) for table in self.tables]
+        one_by_one = device == "cpu" and n > LARGE
+        self.runs = chunks(len(parts), 32.0 * n * n, 1, 0.0 if one_by_one else room(device))
+        # One table needs no batch axis: it leaves out what was not read, and has a fast form if
+        # it is complete and has one latent.
+        alone = one_by_one or len(parts) == 1
+        self.tables = [
+            (seen.at(parts[run[0]]) if alone else seen.batches([parts[i] for i in run])).on(device)
+            for run in self.runs
+        ]
         self.n_readings = sum(table.n_readings for table in self.tables)
         self.promise = (WAY if spared else CLOSE) * self.n_readings
         self.latents = [Together(start.kernels, table.x) for table in self.tables]
@@ -290,7 +294,7 @@ class _Ascent:
         of_theta = np.zeros(sum(self.sizes))
         for run, table, latents in zip(self.runs, self.tables, self.latents, strict=True):
             K, pullback = latents.evaluate(row[: len(of_theta)])
-            weights = W[list(run)] if table.x.ndim == 3 else W[0]
+            weights = W[list(run)] if table.x.ndim == 3 else W[run[0]]
             fit = log_likelihood(table, like(weights, K), like(noise, K), K, of_kernels=True)
             assert fit.of_kernels is not None
             gradient = fetch(pullback(fit.of_kernels))
