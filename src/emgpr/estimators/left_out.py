@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from jaxtyping import Int
-from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_array
 
 from emgpr.execution import RandomState, generator
@@ -92,6 +91,8 @@ def spatial_blocks(
         )
     spread = x.std(axis=0)
     seed = int(generator(random_state).integers(2**31))
+    from sklearn.cluster import KMeans  # slow to import
+
     means = KMeans(int(n_blocks), n_init=5, random_state=seed)
     labels = means.fit_predict(x / np.where(spread > 0, spread, 1.0))
     _, first, block = np.unique(labels, return_index=True, return_inverse=True)
