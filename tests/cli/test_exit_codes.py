@@ -123,7 +123,7 @@ def test_ctrl_c_amid_the_imports_is_told_without_them(monkeypatch):
     assert code_of(KeyboardInterrupt()) == 130
 
 
-def interrupted(folder):
+def stopped_demo(folder):
     """Exit code and messages of a demo that is stopped a second after its first line."""
     command = f"from emgpr.cli import app; app(['demo', '--out', {str(folder)!r}])"
     process = subprocess.Popen(
@@ -139,9 +139,9 @@ def interrupted(folder):
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_ctrl_c_ends_the_command_with_130_and_no_traceback(tmp_path):
-    code, stderr = interrupted(tmp_path)
+    code, stderr = stopped_demo(tmp_path)
     if "Exception ignored in" in stderr:  # Python drops a signal that comes amid a finaliser
-        code, stderr = interrupted(tmp_path)
+        code, stderr = stopped_demo(tmp_path)
     assert code == 130
     (line,) = stderr.splitlines()
     assert line.startswith("emgpr: stopped.")
