@@ -42,6 +42,7 @@ sphinx_gallery_conf: dict[str, Any] = {
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
+    "thumbnail_size": (640, 448),
     "min_reported_time": 1e9,  # times of this machine are no news
     "write_computation_times": False,
     "show_signature": False,
@@ -57,4 +58,4 @@ html_show_sourcelink = False
 exclude_patterns = ["gallery"]
 templates_path = ["_templates"]
 html_static_path = ["_static"]
-html_css_files = ["wide-tables.css"]
+html_css_files = ["site.css"]

@@ -27,8 +27,8 @@ table = pd.DataFrame(
 table += rng.normal(size=table.shape) * [0.4, 1.5, 0.012]
 
 # %%
-# Each reading is of one or two sensors, and humidity is missing from hour 72 to hour 120. That is
-# all that needs to be said: NaN.
+# At every time some sensors were read and some not, and humidity is missing from hour 72 to hour
+# 120. That is all that needs to be said: NaN.
 
 truth = table.copy()
 table = table.mask(rng.random(table.shape) < 0.4)

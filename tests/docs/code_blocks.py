@@ -40,7 +40,7 @@ class Block:
     def is_command(self) -> bool:
         """Whether it begins with our command; others (pip, make) set up what tests have."""
         words = [line for line in self.code.splitlines() if line and not line.startswith("#")]
-        return self.language == "sh" and words[0].startswith("emgpr ")
+        return self.language == "sh" and bool(words) and words[0].startswith("emgpr ")
 
     def __str__(self) -> str:
         return f"{self.page.relative_to(ROOT)}, line {self.line}"
