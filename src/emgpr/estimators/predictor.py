@@ -14,6 +14,7 @@ from emgpr.estimators.door import enter_inputs, enter_outputs
 from emgpr.estimators.insight import Insight
 from emgpr.estimators.validation import Validation
 from emgpr.execution import RandomState, generator
+from emgpr.metrics import over_readings
 from emgpr.prediction import Belief
 
 Array = np.ndarray
@@ -185,13 +186,6 @@ class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer)
                 f"y has {truth.shape[1]} columns; this model predicts {self.n_outputs_} outputs: "
                 f"{self.output_names_}."
             )
-        mean = np.reshape(prediction, truth.shape)
-        weight = None if sample_weight is None else np.asarray(sample_weight)
-        scores = []
-        for d in range(truth.shape[1]):
-            made = ~np.isnan(truth[:, d])
-            if made.sum() < 2:  # not measured in this fold, or once: there is no R²
-                continue
-            own = None if weight is None else weight[made]
-            scores.append(r2_score(truth[made, d], mean[made, d], sample_weight=own))
-        return float(np.mean(scores)) if scores else float("nan")
+        # Not measured in this fold, or once: there is no R².
+        r2 = over_readings(r2_score, least=2)
+        return r2(truth, np.reshape(prediction, truth.shape), sample_weight=sample_weight)
