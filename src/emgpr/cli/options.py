@@ -90,7 +90,7 @@ def numbers(given: str | None, option: str) -> list[float] | None:
     >>> numbers("0.05,0.95", "--quantiles")
     [0.05, 0.95]
     """
-    return None if given is None else [_number(word, option) for word in words(given, option)]
+    return None if given is None else [_number(word, option) for word in given.split(",")]
 
 
 def pairs(given: str, option: str, meaning: Callable[[str, str], Any]) -> dict[str, Any]:
@@ -153,4 +153,6 @@ def _number(word: str, option: str) -> float:
     try:
         return float(word)
     except ValueError:
-        raise complain(f"{option}: {word!r} is no number.", USAGE) from None
+        raise complain(
+            f"{option}: {word.strip()!r} is no number; expected such as 0.5, or 1,2.", USAGE
+        ) from None

@@ -24,7 +24,6 @@ Array = np.ndarray
 
 BLOCKS = 4  # of neighbouring sites, for each fold
 FRAMES = ("prediction", "std", "lower", "upper", "standardized", "nlpd", "crps", "pit")
-COLUMNS = ("truth", *FRAMES)
 
 
 @dataclass(frozen=True)
@@ -84,18 +83,10 @@ class Comparison:
     def rows(self) -> pd.DataFrame:
         """A row for each reading and model: what was read, what was predicted, in which fold."""
         row, column = np.nonzero(self.fold.notna().to_numpy())
-        told = {
-            "row": self.fold.index.to_numpy()[row],
-            "output": self.fold.columns.to_numpy()[column],
-            "fold": self.fold.to_numpy()[row, column].astype(int),
-            "group": self.group.to_numpy()[row],
-        }
+        fold = self.fold.to_numpy()[row, column].astype(int)
+        group = self.group.to_numpy()[row]
         parts = [
-            pd.DataFrame(
-                told
-                | {"model": name}
-                | {what: getattr(found, what).to_numpy()[row, column] for what in COLUMNS}
-            )
+            found.rows().assign(model=name, fold=fold, group=group)
             for name, found in self.found.items()
         ]
         return pd.concat(parts, ignore_index=True)

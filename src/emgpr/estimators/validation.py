@@ -50,10 +50,11 @@ class Validation:
 
         Parameters
         ----------
-        by : "site", "output", or N labels
+        by : "site", "output", "block", or N labels
             What is left out at once: all outputs of a site; each reading alone, so that the
-            other outputs of the same sample inform it; or the sites that share a label,
-            one for each row of the training inputs (see `spatial_blocks`).
+            other outputs of the same sample inform it; blocks of neighbouring sites, 20 of
+            them; or the sites that share a label, one for each row of the training inputs (see
+            `spatial_blocks`).
 
         >>> from emgpr import ICM
         >>> X = np.linspace(0, 6, 40)[:, None]
