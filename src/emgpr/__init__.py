@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         EnsembleWarning,
         IndependentGP,
         ModelFileError,
+        compare,
         load,
         spatial_blocks,
     )
@@ -40,6 +41,7 @@ __all__ = [
     "EnsembleWarning",
     "IndependentGP",
     "ModelFileError",
+    "compare",
     "load",
     "on_sphere",
     "spatial_blocks",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 Array = np.ndarray
 
@@ -91,6 +91,15 @@ class PairedDifference:
 
     def __str__(self) -> str:
         return f"{self.mean:+.4f} ± {self.standard_error:.4f}"
+
+    def sign(self, n_compared: int = 1) -> int:
+        """−1 or 1 if the mean is beyond two standard errors on that side, else 0.
+
+        They are made wider (Bonferroni, Student) so that as many as are compared raise a false
+        alarm together no more often than two standard errors of one.
+        """
+        limit = t.isf(norm.sf(2) / n_compared, max(self.n - 1, 1)) * self.standard_error
+        return int(self.mean > limit) - int(self.mean < -limit)
 
 
 def paired_difference(ours: Float[Array, " N"], theirs: Float[Array, " N"]) -> PairedDifference:

@@ -1,5 +1,6 @@
 """The method as scikit-learn estimators: `EMGPR`, and the family it contains."""
 
+from emgpr.estimators.comparison import Comparison, compare
 from emgpr.estimators.emgpr import EMGPR
 from emgpr.estimators.family import ICM, LMC, SLFM, IndependentGP
 from emgpr.estimators.findings import CrossValidation, TransferReport
@@ -13,11 +14,13 @@ __all__ = [
     "ICM",
     "LMC",
     "SLFM",
+    "Comparison",
     "CrossValidation",
     "EnsembleWarning",
     "IndependentGP",
     "ModelFileError",
     "TransferReport",
+    "compare",
     "load",
     "spatial_blocks",
 ]

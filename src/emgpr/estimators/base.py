@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Float, Int
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -16,16 +15,8 @@ from sklearn.gaussian_process.kernels import RBF, Kernel
 
 from emgpr.checkpoint import Ledger
 from emgpr.ensemble import split_sites
-from emgpr.estimators.door import (
-    as_table,
-    check_inputs,
-    enter_outputs,
-    names_of,
-    placed,
-    refuse_unobserved,
-    steps_of,
-)
-from emgpr.estimators.doubts import about_inputs, about_outputs
+from emgpr.estimators.entering import Entering
+from emgpr.estimators.foresight import Foresight
 from emgpr.estimators.keeping import all_or_nothing, keeping
 from emgpr.estimators.mapper import Mapper
 from emgpr.estimators.settings import FEW_SITES, Unread, check_settings, settle
@@ -45,7 +36,6 @@ from emgpr.latents import (
 )
 from emgpr.observations import Observations
 from emgpr.persistence import PathLike
-from emgpr.transforms import Marginals, choose_transforms, is_constant, one_each
 from emgpr.weights import (
     FittedWeights,
     Mixture,
@@ -70,9 +60,10 @@ Learner: TypeAlias = (
 )
 
 
-class MultiOutputGP(Stored, Mapper):
+class MultiOutputGP(Foresight, Entering, Stored, Mapper):
     """Every estimator of the family; each makes some of these settings its parameters."""
 
+    transfers = True  # whether outputs learn from one another
     n_latents: int | Literal["auto"] | None = None
     rank: int | None = 1
     batch_size: int | Literal["auto"] | None = None
@@ -146,52 +137,6 @@ class MultiOutputGP(Stored, Mapper):
                             {by: losing_outputs(self, by) for by in ("site", "output")}
                         )
         return self
-
-    def _enter(self, X: Any, y: Any) -> tuple[Float[Array, "N P"], Float[Array, "N D"]]:
-        """Inputs and outputs of the sites where anything was measured; remembers names."""
-        X, y = as_table(X), as_table(y)
-        numbers = check_inputs(self, X, fitting=True)
-        Y, self.output_names_, self._flat = enter_outputs(y, len(numbers))
-        names = self.output_names_
-        refuse_unobserved(Y, names)
-        self._index = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(len(numbers))
-        # A site where nothing was measured teaches nothing and is dealt to no member.
-        self._rows = np.flatnonzero(~np.isnan(Y).all(axis=1))
-        P, D = numbers.shape[1], Y.shape[1]
-        for doubt in (
-            *about_inputs(numbers[self._rows], names_of(X, P), steps_of(X, P), self.crs),
-            *about_outputs(Y, names, steps_of(y, D), centred=self.normalize_y),
-        ):
-            self._advise(doubt)
-        inputs, Y = placed(self, numbers[self._rows]), Y[self._rows]
-        self.n_rows_ignored_ = len(self._index) - len(self._rows)
-        self.n_outputs_ = D
-        return inputs, Y
-
-    def _standardise(
-        self, inputs: Float[Array, "N P"], Y: Float[Array, "N D"], ledger: Ledger
-    ) -> Observations:
-        """What was measured, near Gaussian and of unit variance; remembers the way back."""
-        names = self.output_names_
-        chosen = self._transforms(inputs, Y, ledger)
-        self._scale = Marginals.learned(Y, chosen, normalize=self.normalize_y, names=names)
-        self.transforms_ = chosen
-        Z = self._scale.forward(Y, names)
-        if self.normalize_y:  # what rounding left of a constant would be taken for a signal
-            Z = np.where(is_constant(Y) & ~np.isnan(Z), 0.0, Z)
-        return Observations.from_table(inputs, Z)
-
-    def _transforms(self, inputs: Array, Y: Array, ledger: Ledger) -> Any:
-        """As the user said, or what the data ask for."""
-        given = one_each(vars(self)["transform"], self.output_names_)
-        automatic = [isinstance(spec, str) and spec == "auto" for spec in given]
-        if not any(automatic):
-            return given
-        with threads_for(len(inputs)):
-            chosen = choose_transforms(
-                inputs, Y, n_jobs=self.n_jobs, verbose=self.verbose, ledger=ledger
-            )
-        return [c if auto else g for c, g, auto in zip(chosen, given, automatic, strict=True)]
 
     def _kernels(self, seen: Observations) -> list[Kernel]:
         """The kernel of every task; with a list, also those of latents beyond the tasks."""
@@ -389,6 +334,3 @@ class MultiOutputGP(Stored, Mapper):
 
     def _warn(self, what: str) -> None:
         warnings.warn(what, ConvergenceWarning, stacklevel=4)
-
-    def _advise(self, what: str) -> None:
-        warnings.warn(what, UserWarning, stacklevel=4)

@@ -122,7 +122,7 @@ class Believer(BaseEstimator):
             return int(self.conditioning)
         B = coregionalization(self.weights_)
         sizes = [float(known.seen[tasks].sum()) for tasks, _ in coupled(B, self._noise)]
-        if len(B) * sum(n**3 / 3 for n in sizes) <= AFFORDABLE:
+        if affordable(len(B), sizes):
             return "all"
         warnings.warn(
             f'conditioning="auto": {len(B)} members × {known.n_readings} readings are too many to '
@@ -328,6 +328,11 @@ class Believer(BaseEstimator):
         of the sample were read and it was not, does not help it even then."""
         loses = {by: np.isin(np.arange(self.n_outputs_), lost) for by, lost in self._lost.items()}
         return np.where(others, loses["output"], loses["site"])
+
+
+def affordable(n_members: int, sizes: Sequence[float]) -> bool:
+    """Whether members may condition on all readings, in coupled groups of these sizes."""
+    return n_members * sum(n**3 / 3 for n in sizes) <= AFFORDABLE
 
 
 def _others_known(sample: Float[Array, "M D"] | None, M: int, D: int) -> Bool[Array, "M D"]:

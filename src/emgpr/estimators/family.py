@@ -29,6 +29,7 @@ class IndependentGP(MultiOutputGP):
     """
 
     refine = 0
+    transfers = False
 
     def _learn_weights(
         self,

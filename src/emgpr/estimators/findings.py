@@ -1,6 +1,6 @@
 """What cross-validation found, as frames and as text."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,17 @@ class CrossValidation:
     def residual(self) -> pd.DataFrame:
         """Truth less prediction."""
         return self.truth - self.prediction
+
+    def rows(self) -> pd.DataFrame:
+        """A row for each reading: where it was made, what of, and what was predicted."""
+        row, column = np.nonzero(self.truth.notna().to_numpy())
+        where = {
+            "row": self.truth.index.to_numpy()[row],
+            "output": self.truth.columns.to_numpy()[column],
+        }
+        frames = [field.name for field in fields(self) if field.name != "by"]
+        told = {name: getattr(self, name).to_numpy()[row, column] for name in frames}
+        return pd.DataFrame(where | told)
 
     def summary(self) -> pd.DataFrame:
         """A row an output: its number of readings, errors, and how honest its uncertainty is.

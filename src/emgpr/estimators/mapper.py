@@ -1,6 +1,5 @@
 """Maps: predictions on grids and on the coordinates of data sets, following the CF conventions."""
 
-import copy
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -14,7 +13,6 @@ from emgpr import __version__, geo
 from emgpr.estimators.door import input_names
 from emgpr.estimators.predictor import Predictor
 from emgpr.estimators.wanted import Wanted
-from emgpr.execution import chunks, track
 from emgpr.io import read_region
 
 Array = np.ndarray
@@ -66,7 +64,7 @@ class Mapper(Predictor):
         quantiles : list of probabilities, optional
             Adds `<output>_quantiles`.
         exceedance : threshold, list with one for each output, or dict by name, optional
-            Adds `<output>_exceedance`, the probability to be above it.
+            Adds `<output>_exceedance`, the probability to be above it; of the outputs in the dict.
         statistic, include_noise
             As in `predict`.
         dtype : {"float64", "float32"}
@@ -165,22 +163,15 @@ class Mapper(Predictor):
         self, places: Float[Array, "M P"], within: Bool[Array, " M"], wanted: Wanted
     ) -> dict[str, Float[Array, "... M D"]]:
         """What is wanted at these places, block after block; NaN where they are not within."""
-        quiet = copy.copy(self)
-        quiet.verbose = 0  # one bar, of blocks
         names = getattr(self, "feature_names_in_", None)
-        rows = np.flatnonzero(within)
-        L, D = len(self.weights_), self.n_outputs_
-        blocks = chunks(len(rows), 64.0 * L * D * D, 1) if len(rows) else []
-        if self.verbose and len(blocks) == 1:
-            blocks = chunks(len(rows), 1.0, 1, budget=max(1.0, len(rows) / 10))
+        rows, D = np.flatnonzero(within), self.n_outputs_
         answer = {
             name: np.full((*lead, len(places), D), np.nan, dtype=wanted.dtype)
             for name, lead in wanted.shapes().items()
         }
-        for block in track(blocks, len(blocks), "Predicting: blocks of cells", self.verbose):
-            at = rows[block.start : block.stop]
-            X = places[at] if names is None else pd.DataFrame(places[at], columns=list(names))
-            belief = quiet._belief(X, None, wanted.include_noise)
+        X = places[rows] if names is None else pd.DataFrame(places[rows], columns=list(names))
+        for block, belief in self._beliefs(X, wanted.include_noise, "Predicting: blocks of cells"):
+            at = rows[block]
             for name, part in wanted.of(self._scale, belief).items():
                 answer[name][..., at, :] = part
         return answer

@@ -1,5 +1,7 @@
 """What every fitted model can do: predict, as arrays or as a frame, and score itself."""
 
+from collections.abc import Iterator
+from copy import copy
 from typing import Any, Literal
 
 import numpy as np
@@ -10,10 +12,11 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from emgpr.estimators.believer import Believer
-from emgpr.estimators.door import enter_inputs, enter_outputs
+from emgpr.estimators.door import as_table, check_inputs, enter_inputs, enter_outputs
 from emgpr.estimators.insight import Insight
 from emgpr.estimators.validation import Validation
-from emgpr.execution import RandomState, generator
+from emgpr.estimators.wanted import quantiles_of, thresholds_of
+from emgpr.execution import RandomState, chunks, generator, track
 from emgpr.metrics import over_readings
 from emgpr.prediction import Belief
 
@@ -155,25 +158,70 @@ class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer)
         x = enter_inputs(self, X)
         return self._believe(x, observed, with_cov=with_cov, include_noise=include_noise)
 
+    def _beliefs(self, X: Any, include_noise: bool, label: str) -> Iterator[tuple[slice, Belief]]:
+        """The belief about some of the rows of X after another, so that memory does not grow."""
+        quiet = copy(self)
+        quiet.verbose = 0  # one bar, of blocks
+        n, each = len(X), 64.0 * len(self.weights_) * self.n_outputs_**2
+        blocks = chunks(n, each, 1) if n else []
+        if self.verbose and len(blocks) == 1:
+            blocks = chunks(n, 1.0, 1, budget=max(1.0, n / 10))
+        for run in track(blocks, len(blocks), label, self.verbose):
+            block = slice(run.start, run.stop)
+            some = X.iloc[block] if isinstance(X, pd.DataFrame) else X[block]
+            yield block, quiet._belief(some, None, include_noise)
+
     def predict_frame(
-        self, X: Any, *, observed: Any = None, include_noise: bool = True
+        self,
+        X: Any,
+        *,
+        observed: Any = None,
+        include_noise: bool = True,
+        quantiles: Any = None,
+        exceedance: Any = None,
     ) -> pd.DataFrame:
         """Predictions as a DataFrame: each output and, beside it, its `<output>_std`.
 
-        The index is that of X, if X has one.
+        `quantiles` adds columns such as `<output>_q0.95`; `exceedance`, a threshold for all
+        outputs, a list with one for each or a dict for some, adds the chance to be above it,
+        `<output>_above_0.8`. The index is that of X, if X has one.
         """
-        answer = self.predict(X, return_std=True, observed=observed, include_noise=include_noise)
-        mean, std = (np.reshape(part, (-1, self.n_outputs_)) for part in answer)
-        columns = {}
-        for d, name in enumerate(self.output_names_):
-            columns[name], columns[f"{name}_std"] = mean[:, d], std[:, d]
-        if len(columns) != 2 * self.n_outputs_:
+        check_is_fitted(self)
+        X = as_table(X)
+        q = np.empty(0) if quantiles is None else quantiles_of(quantiles)
+        above = thresholds_of(np.nan if exceedance is None else exceedance, self.output_names_)
+        if observed is None:
+            numbers = check_inputs(self, X, fitting=False)
+            table = X if isinstance(X, pd.DataFrame) else numbers
+            beliefs = self._beliefs(table, include_noise, "Predicting: blocks of places")
+            parts = [self._framed(belief, q, above) for _, belief in beliefs]
+        else:  # what is known at one place informs all others
+            parts = [self._framed(self._belief(X, observed, include_noise), q, above)]
+        answer = pd.concat(parts, ignore_index=True)
+        twice = answer.columns[answer.columns.duplicated()].tolist()
+        if twice:
             raise ValueError(
-                f"Outputs {self.output_names_} and their '<output>_std' share a name; rename an "
-                "output, or use predict."
+                f"Outputs {self.output_names_} and what is told of them, such as '<output>_std', "
+                f"share the names {twice}; rename an output, or use predict."
             )
-        index = X.index if isinstance(X, pd.DataFrame) else None
-        return pd.DataFrame(columns, index=index)
+        return answer.set_axis(X.index) if isinstance(X, pd.DataFrame) else answer
+
+    def _framed(
+        self, belief: Belief, q: Float[Array, " k"], above: Float[Array, " D"]
+    ) -> pd.DataFrame:
+        """What is told of each output, column after column."""
+        scale = self._scale
+        centre, variance = scale.median(belief), np.einsum("mdd->md", scale.covariance(belief))
+        std, quantiles = np.sqrt(np.maximum(variance, 0.0)), scale.quantiles(belief, q)
+        chance = above if np.isnan(above).all() else scale.exceedance(belief, above)
+        columns: list[tuple[str, Array]] = []
+        for d, name in enumerate(self.output_names_):
+            columns += [(name, centre[:, d]), (f"{name}_std", std[:, d])]
+            columns += [(f"{name}_q{p:g}", quantiles[i, :, d]) for i, p in enumerate(q)]
+            if not np.isnan(above[d]):
+                columns.append((f"{name}_above_{above[d]:g}", chance[:, d]))
+        names, values = zip(*columns, strict=True)
+        return pd.DataFrame(np.column_stack(values), columns=list(names))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean over the outputs of R², each over the readings that were made."""
