@@ -6,6 +6,7 @@ import typer
 
 from emgpr.cli.complaints import Complaining
 from emgpr.cli.demo import demo
+from emgpr.cli.report import report
 from emgpr.cli.reproduce import reproduce
 from emgpr.cli.swath import swath
 
@@ -21,6 +22,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(demo)
+app.command(no_args_is_help=True)(report)
 app.command(no_args_is_help=True)(swath)
 app.add_typer(reproduce, name="reproduce")
 
@@ -53,6 +55,7 @@ def main(
     \b
     Examples:
       emgpr demo                            real data end to end, in half a minute
+      emgpr report jura.emgpr -o report.html
       emgpr swath TATMS_….h5 GATMO_….h5 --channels 1-10 --grid 0.25 -o atms.nc
       emgpr reproduce jura                  the paper's first table and its figures
       emgpr reproduce atms --tdr TATMS_….h5 --geo GATMO_….h5
