@@ -11,6 +11,7 @@ from emgpr.cli.fit import fit
 from emgpr.cli.grid import grid
 from emgpr.cli.plot import plot
 from emgpr.cli.predict import predict
+from emgpr.cli.report import report
 from emgpr.cli.reproduce import reproduce
 from emgpr.cli.swath import swath
 from emgpr.cli.validate import validate
@@ -27,7 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(example)
-for command in (fit, predict, grid, validate, plot, swath):
+for command in (fit, predict, grid, validate, plot, report, swath):
     app.command(no_args_is_help=True)(command)
 app.command()(demo)
 app.add_typer(reproduce, name="reproduce")
@@ -66,6 +67,7 @@ def main(
       emgpr grid jura.emgpr --spacing 0.1 --inside region.geojson -o jura.nc
       emgpr validate jura.emgpr          how good it is, by leaving out
       emgpr plot jura.emgpr maps -o maps.png
+      emgpr report jura.emgpr -o report.html
       emgpr swath TATMS_….h5 GATMO_….h5 --channels 1-10 --grid 0.25 -o atms.nc
       emgpr demo          real data end to end, in half a minute
 

@@ -96,7 +96,9 @@ class TransferReport:
     def _with(self, verdict: str) -> list[str]:
         return [str(name) for name in self.table.index[self.table["verdict"] == verdict]]
 
-    def _sentence(self) -> str:
+    @property
+    def sentence(self) -> str:
+        """Whom transfer helps, whom it harms, and of whom neither can be told."""
         said = [
             f"{words} {', '.join(self._with(verdict))}"
             for verdict, words in (
@@ -110,11 +112,11 @@ class TransferReport:
         return f"{sentence[0].upper()}{sentence[1:]}."
 
     def __repr__(self) -> str:
-        return f"Transfer, cross-validated by {self.by}\n{_rounded(self.table)}\n{self._sentence()}"
+        return f"Transfer, cross-validated by {self.by}\n{_rounded(self.table)}\n{self.sentence}"
 
     def _repr_html_(self) -> str:
         table = self.table.to_html(float_format="{:.4g}".format)
-        return f"<p>Transfer, cross-validated by {self.by}</p>{table}<p>{self._sentence()}</p>"
+        return f"<p>Transfer, cross-validated by {self.by}</p>{table}<p>{self.sentence}</p>"
 
 
 def _rounded(table: pd.DataFrame) -> str:

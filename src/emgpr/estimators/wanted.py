@@ -65,17 +65,7 @@ class Wanted:
 
     def units(self, given: Any, inputs: Sequence[str]) -> dict[str, str]:
         """Units by name, of outputs and inputs."""
-        if given is None:
-            return {}
-        if isinstance(given, str):
-            return dict.fromkeys(self.outputs, given)
-        unknown = [name for name in given if name not in (*self.outputs, *inputs)]
-        if unknown:
-            raise ValueError(
-                f"units has {unknown}, which this model has not; its outputs are "
-                f"{list(self.outputs)}, its inputs {list(inputs)}."
-            )
-        return dict(given)
+        return units_by_name(given, self.outputs, inputs)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Leading axes of everything wanted."""
@@ -143,6 +133,25 @@ class Wanted:
         """What the numbers are of."""
         of = "a new reading" if self.include_noise else "the signal beneath the noise"
         return f"Each output is the {self.statistic} of the predictive distribution of {of}."
+
+
+def units_by_name(given: Any, outputs: Sequence[str], inputs: Sequence[str]) -> dict[str, str]:
+    """Units of outputs and inputs: one for all outputs, or by name; none may be of something else.
+
+    >>> units_by_name("mg/kg", ["Cd", "Ni"], ["x"])
+    {'Cd': 'mg/kg', 'Ni': 'mg/kg'}
+    """
+    if given is None:
+        return {}
+    if isinstance(given, str):
+        return dict.fromkeys(outputs, given)
+    unknown = [name for name in given if name not in (*outputs, *inputs)]
+    if unknown:
+        raise ValueError(
+            f"units has {unknown}, which this model has not; its outputs are {list(outputs)}, its "
+            f"inputs {list(inputs)}."
+        )
+    return dict(given)
 
 
 def thresholds_of(given: Any, outputs: Sequence[str]) -> Float[Array, " D"]:
