@@ -17,7 +17,7 @@ from sklearn.gaussian_process.kernels import RBF, Kernel
 from emgpr.checkpoint import Ledger
 from emgpr.ensemble import split_sites
 from emgpr.estimators.door import (
-    as_table,
+    as_tables,
     check_inputs,
     enter_outputs,
     names_of,
@@ -126,7 +126,10 @@ class MultiOutputGP(Stored, Mapper):
         return params
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from inputs X (N, P) and outputs y (N, D), NaN where not measured."""
+        """Learn from inputs X (N, P) and outputs y (N, D), NaN where not measured.
+
+        Arrays, pandas, polars or Arrow tables; those of Dask, or xarray's, are brought into memory.
+        """
         check_settings(self)
         with all_or_nothing(self):
             inputs, Y = self._enter(X, y)
@@ -149,7 +152,7 @@ class MultiOutputGP(Stored, Mapper):
 
     def _enter(self, X: Any, y: Any) -> tuple[Float[Array, "N P"], Float[Array, "N D"]]:
         """Inputs and outputs of the sites where anything was measured; remembers names."""
-        X, y = as_table(X), as_table(y)
+        X, y = as_tables(X, y)
         numbers = check_inputs(self, X, fitting=True)
         Y, self.output_names_, self._flat = enter_outputs(y, len(numbers))
         names = self.output_names_

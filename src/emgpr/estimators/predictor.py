@@ -10,8 +10,10 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from emgpr.estimators.believer import Believer
-from emgpr.estimators.door import enter_inputs, enter_outputs
+from emgpr.estimators.door import as_table, enter_inputs, enter_outputs
+from emgpr.estimators.gathered import is_lazy
 from emgpr.estimators.insight import Insight
+from emgpr.estimators.lazy import lazy_exceedance, lazy_frame, lazy_predict, lazy_quantiles
 from emgpr.estimators.validation import Validation
 from emgpr.execution import RandomState, generator
 from emgpr.prediction import Belief
@@ -33,6 +35,9 @@ class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer)
         statistic: Literal["median", "mean"] = "median",
     ) -> Array | tuple[Array, Array]:
         """Predict every output at the sites X (M, P).
+
+        Where X is one of Dask's arrays or frames, so is what comes back: lazy, a block for each
+        of its blocks of rows. That holds for all predictions here.
 
         Parameters
         ----------
@@ -74,6 +79,11 @@ class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer)
         if statistic not in ("median", "mean"):
             raise ValueError(f"statistic={statistic!r}; expected 'median' or 'mean'.")
         check_is_fitted(self)
+        if is_lazy(X):
+            return lazy_predict(
+                self, X, observed, return_std=return_std, return_cov=return_cov,
+                include_noise=include_noise, statistic=statistic,
+            )  # fmt: skip
         one = len(self.weights_) == 1 and statistic == "median"
         with_cov = return_std or return_cov or not one
         belief = self._belief(X, observed, include_noise, with_cov)
@@ -109,6 +119,10 @@ class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer)
             raise ValueError(
                 f"q has shape {wanted.shape}; expected one probability, or a list of them."
             )
+        check_is_fitted(self)
+        if is_lazy(X):
+            self._scale.quantiles(self._blank, np.atleast_1d(wanted))  # whether q can be
+            return lazy_quantiles(self, X, observed, wanted, include_noise=include_noise)
         belief = self._belief(X, observed, include_noise)
         values = self._scale.quantiles(belief, np.atleast_1d(wanted))
         values = values[..., 0] if self._flat else values
@@ -121,6 +135,12 @@ class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer)
 
         With `include_noise=False`, that the signal is, for which a single reading is no proof.
         """
+        check_is_fitted(self)
+        if is_lazy(X):
+            self._scale.exceedance(self._blank, threshold)  # whether it can be
+            return lazy_exceedance(
+                self, X, observed, threshold=threshold, include_noise=include_noise
+            )
         belief = self._belief(X, observed, include_noise)
         chance = self._scale.exceedance(belief, threshold)
         return chance[:, 0] if self._flat else chance
@@ -149,6 +169,12 @@ class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer)
         drawn = np.moveaxis(self._scale.to_user(drawn), 0, -1)
         return drawn[:, 0] if self._flat else drawn
 
+    @property
+    def _blank(self) -> Belief:
+        """About one place, to see whether a question can be asked."""
+        D = self.n_outputs_
+        return Belief(np.zeros((1, 1, D)), np.eye(D)[None, None])
+
     def _belief(self, X: Any, observed: Any, include_noise: bool, with_cov: bool = True) -> Belief:
         check_is_fitted(self)
         x = enter_inputs(self, X)
@@ -161,22 +187,23 @@ class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer)
 
         The index is that of X, if X has one.
         """
-        answer = self.predict(X, return_std=True, observed=observed, include_noise=include_noise)
-        mean, std = (np.reshape(part, (-1, self.n_outputs_)) for part in answer)
-        columns = {}
-        for d, name in enumerate(self.output_names_):
-            columns[name], columns[f"{name}_std"] = mean[:, d], std[:, d]
-        if len(columns) != 2 * self.n_outputs_:
+        check_is_fitted(self)
+        columns = [end for name in self.output_names_ for end in (name, f"{name}_std")]
+        if len(set(columns)) < len(columns):
             raise ValueError(
                 f"Outputs {self.output_names_} and their '<output>_std' share a name; rename an "
                 "output, or use predict."
             )
+        if is_lazy(X):
+            return lazy_frame(self, X, observed, columns, include_noise)
+        answer = self.predict(X, return_std=True, observed=observed, include_noise=include_noise)
+        both = np.stack([np.reshape(part, (-1, self.n_outputs_)) for part in answer], axis=-1)
         index = X.index if isinstance(X, pd.DataFrame) else None
-        return pd.DataFrame(columns, index=index)
+        return pd.DataFrame(both.reshape(len(both), -1), index=index, columns=columns)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean over the outputs of R², each over the readings that were made."""
-        prediction = self.predict(X)
+        prediction, y = np.asarray(self.predict(X)), as_table(y)
         if isinstance(y, pd.DataFrame) and set(map(str, y.columns)) == set(self.output_names_):
             y = y.set_axis(list(map(str, y.columns)), axis=1)[self.output_names_]
         truth, _, _ = enter_outputs(y, len(prediction))
