@@ -151,10 +151,10 @@ class over_readings:  # a class, so that scorers made of it can be pickled
         weight = None if sample_weight is None else np.asarray(sample_weight)
         scores = []
         columns = len(truth), -1
-        for t, p in zip(truth.reshape(columns).T, prediction.reshape(columns).T, strict=True):
-            made = ~np.isnan(t)
+        for true, p in zip(truth.reshape(columns).T, prediction.reshape(columns).T, strict=True):
+            made = ~np.isnan(true)
             if made.sum() < self.least:
                 continue
             own = {} if weight is None else {"sample_weight": weight[made]}
-            scores.append(self.metric(t[made], p[made], **own, **options))
+            scores.append(self.metric(true[made], p[made], **own, **options))
         return float(np.mean(scores)) if scores else float("nan")

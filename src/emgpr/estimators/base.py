@@ -117,7 +117,10 @@ class MultiOutputGP(Foresight, Entering, Stored, Mapper):
         return params
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from inputs X (N, P) and outputs y (N, D), NaN where not measured."""
+        """Learn from inputs X (N, P) and outputs y (N, D), NaN where not measured.
+
+        Arrays, pandas, polars or Arrow tables; those of Dask, or xarray's, are brought into memory.
+        """
         check_settings(self)
         with all_or_nothing(self):
             inputs, Y = self._enter(X, y)

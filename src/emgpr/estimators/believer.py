@@ -240,12 +240,14 @@ class Believer(BaseEstimator):
         """
         batches = self.conditioning_ == "batch"
         shared = not batches or len(self._parts) == 1  # what one member knows, all know
+        linked = link and shared and (self._settled.correlated or bool(self._lost))
+        if observed is None and not linked:
+            return None, None
         read = np.full((len(x), self.n_outputs_), np.nan)
         if shared:
             read = (self._seen.at(self._parts[0]) if batches else self._seen).readings_at(x)
-        linked = link and shared and (self._settled.correlated or bool(self._lost))
         if observed is None:
-            return None, read if linked else None
+            return None, read
         given = enter_known(observed, len(x), self.output_names_, self._flat)
         learned = np.where(self._seen.seen.T, self._scale.to_user(self._seen.y.T), np.nan)
         for doubt in about_known(given, learned, self.output_names_):

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from emgpr.checkpoint import Ledger
 from emgpr.estimators.door import (
-    as_table,
+    as_tables,
     check_inputs,
     enter_outputs,
     names_of,
@@ -49,7 +49,7 @@ class Entering(BaseEstimator):
     ) -> tuple[Float[Array, "N P"], Float[Array, "N D"], list[Doubt]]:
         """Inputs and outputs of the sites where anything was measured, and what is doubtful about
         them; remembers names."""
-        X, y = as_table(X), as_table(y)
+        X, y = as_tables(X, y)
         numbers = check_inputs(self, X, fitting=True)
         Y, self.output_names_, self._flat = enter_outputs(y, len(numbers))
         names = self.output_names_

@@ -11,6 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from emgpr import __version__, geo
 from emgpr.estimators.door import input_names
+from emgpr.estimators.gathered import is_lazy
+from emgpr.estimators.lazy import lazy_map
 from emgpr.estimators.predictor import Predictor
 from emgpr.estimators.wanted import Wanted
 from emgpr.io import read_region
@@ -135,6 +137,9 @@ class Mapper(Predictor):
         elevation of (y, x) give a map of (time, y, x). Where an input is NaN, so are predictions.
         Other parameters as in `predict_grid`.
 
+        Of a Dataset in chunks (`data.chunk(...)`) the map is lazy and in the same chunks: it is
+        worked out as it is written, `to_zarr` or `to_netcdf`, and may be larger than memory.
+
         >>> import xarray
         >>> from emgpr import IndependentGP
         >>> X = pd.DataFrame({"depth": np.linspace(0, 6, 30)})
@@ -147,12 +152,16 @@ class Mapper(Predictor):
         xarray = geo.needed("xarray", "A map")
         wanted = Wanted.asked(self, quantiles, exceedance, statistic, include_noise, dtype)
         names = input_names(self)
-        inputs = xarray.broadcast(*(_found(data, name, self, names) for name in names))
-        dims, shape = inputs[0].dims, inputs[0].shape
-        if not dims:
+        inputs = [_found(data, name, self, names) for name in names]
+        if not any(one.dims for one in inputs):
             raise ValueError("The inputs have no dimensions; give at least one coordinate.")
-        places = np.column_stack([np.asarray(one.values, float).ravel() for one in inputs])
-        values = self._mapped(places, np.isfinite(places).all(axis=1), wanted)
+        if is_lazy(data):
+            dims, shape, values = lazy_map(self, inputs, data.chunksizes, wanted)
+        else:
+            inputs = xarray.broadcast(*inputs)
+            dims, shape = inputs[0].dims, inputs[0].shape
+            places = np.column_stack([np.asarray(one.values, float).ravel() for one in inputs])
+            values = self._mapped(places, np.isfinite(places).all(axis=1), wanted)
         kept = {name: data[name] for name in data.coords if set(data[name].dims) <= set(dims)}
         return self._as_dataset(
             kept, dims, shape, values, wanted, wanted.units(units, names), self.crs,
@@ -181,7 +190,7 @@ class Mapper(Predictor):
         coordinates: Mapping[str, Any],
         dims: tuple[str, ...],
         shape: tuple[int, ...],
-        values: Mapping[str, Array],
+        values: Mapping[str, Any],
         wanted: Wanted,
         units: Mapping[str, str],
         crs: str | None,

@@ -13,7 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from emgpr.estimators.believer import Believer
 from emgpr.estimators.door import as_table, check_inputs, enter_inputs, enter_outputs
+from emgpr.estimators.gathered import is_lazy
 from emgpr.estimators.insight import Insight
+from emgpr.estimators.lazy import lazy_exceedance, lazy_frame, lazy_predict, lazy_quantiles
 from emgpr.estimators.validation import Validation
 from emgpr.estimators.wanted import quantiles_of, thresholds_of
 from emgpr.execution import RandomState, chunks, generator, track
@@ -37,6 +39,9 @@ class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer)
         statistic: Literal["median", "mean"] = "median",
     ) -> Array | tuple[Array, Array]:
         """Predict every output at the sites X (M, P).
+
+        Where X is one of Dask's arrays or frames, so is what comes back: lazy, a block for each
+        of its blocks of rows. That holds for all predictions here.
 
         Parameters
         ----------
@@ -78,6 +83,11 @@ class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer)
         if statistic not in ("median", "mean"):
             raise ValueError(f"statistic={statistic!r}; expected 'median' or 'mean'.")
         check_is_fitted(self)
+        if is_lazy(X):
+            return lazy_predict(
+                self, X, observed, return_std=return_std, return_cov=return_cov,
+                include_noise=include_noise, statistic=statistic,
+            )  # fmt: skip
         one = len(self.weights_) == 1 and statistic == "median"
         with_cov = return_std or return_cov or not one
         belief = self._belief(X, observed, include_noise, with_cov)
@@ -113,6 +123,10 @@ class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer)
             raise ValueError(
                 f"q has shape {wanted.shape}; expected one probability, or a list of them."
             )
+        check_is_fitted(self)
+        if is_lazy(X):
+            self._scale.quantiles(self._blank, np.atleast_1d(wanted))  # whether q can be
+            return lazy_quantiles(self, X, observed, wanted, include_noise=include_noise)
         belief = self._belief(X, observed, include_noise)
         values = self._scale.quantiles(belief, np.atleast_1d(wanted))
         values = values[..., 0] if self._flat else values
@@ -125,6 +139,12 @@ class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer)
 
         With `include_noise=False`, that the signal is, for which a single reading is no proof.
         """
+        check_is_fitted(self)
+        if is_lazy(X):
+            self._scale.exceedance(self._blank, threshold)  # whether it can be
+            return lazy_exceedance(
+                self, X, observed, threshold=threshold, include_noise=include_noise
+            )
         belief = self._belief(X, observed, include_noise)
         chance = self._scale.exceedance(belief, threshold)
         return chance[:, 0] if self._flat else chance
@@ -152,6 +172,12 @@ class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer)
         drawn = self._sample(x, observed, int(n_samples), rng, include_noise=include_noise)
         drawn = np.moveaxis(self._scale.to_user(drawn), 0, -1)
         return drawn[:, 0] if self._flat else drawn
+
+    @property
+    def _blank(self) -> Belief:
+        """About one place, to see whether a question can be asked."""
+        D = self.n_outputs_
+        return Belief(np.zeros((1, 1, D)), np.eye(D)[None, None])
 
     def _belief(self, X: Any, observed: Any, include_noise: bool, with_cov: bool = True) -> Belief:
         check_is_fitted(self)
@@ -187,45 +213,54 @@ class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer)
         `<output>_above_0.8`. The index is that of X, if X has one.
         """
         check_is_fitted(self)
-        X = as_table(X)
         q = np.empty(0) if quantiles is None else quantiles_of(quantiles)
         above = thresholds_of(np.nan if exceedance is None else exceedance, self.output_names_)
+        columns = self._columns(q, above)
+        if is_lazy(X):
+            settings = {"quantiles": quantiles, "exceedance": exceedance}
+            return lazy_frame(self, X, observed, columns, include_noise=include_noise, **settings)
+        X = as_table(X)
         if observed is None:
             numbers = check_inputs(self, X, fitting=False)
             table = X if isinstance(X, pd.DataFrame) else numbers
             beliefs = self._beliefs(table, include_noise, "Predicting: blocks of places")
-            parts = [self._framed(belief, q, above) for _, belief in beliefs]
+            parts = [self._values(belief, q, above) for _, belief in beliefs]
         else:  # what is known at one place informs all others
-            parts = [self._framed(self._belief(X, observed, include_noise), q, above)]
-        answer = pd.concat(parts, ignore_index=True)
-        twice = answer.columns[answer.columns.duplicated()].tolist()
+            parts = [self._values(self._belief(X, observed, include_noise), q, above)]
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        return pd.DataFrame(np.concatenate(parts), index=index, columns=columns)
+
+    def _columns(self, q: Float[Array, " k"], above: Float[Array, " D"]) -> list[str]:
+        """Names of what is told of each output, once each."""
+        columns: list[str] = []
+        for name, limit in zip(self.output_names_, above, strict=True):
+            columns += [name, f"{name}_std", *(f"{name}_q{p:g}" for p in q)]
+            columns += [] if np.isnan(limit) else [f"{name}_above_{limit:g}"]
+        twice = sorted({column for column in columns if columns.count(column) > 1})
         if twice:
             raise ValueError(
                 f"Outputs {self.output_names_} and what is told of them, such as '<output>_std', "
                 f"share the names {twice}; rename an output, or use predict."
             )
-        return answer.set_axis(X.index) if isinstance(X, pd.DataFrame) else answer
+        return columns
 
-    def _framed(
+    def _values(
         self, belief: Belief, q: Float[Array, " k"], above: Float[Array, " D"]
-    ) -> pd.DataFrame:
+    ) -> Float[Array, "M columns"]:
         """What is told of each output, column after column."""
         scale = self._scale
         centre, variance = scale.median(belief), np.einsum("mdd->md", scale.covariance(belief))
         std, quantiles = np.sqrt(np.maximum(variance, 0.0)), scale.quantiles(belief, q)
         chance = above if np.isnan(above).all() else scale.exceedance(belief, above)
-        columns: list[tuple[str, Array]] = []
-        for d, name in enumerate(self.output_names_):
-            columns += [(name, centre[:, d]), (f"{name}_std", std[:, d])]
-            columns += [(f"{name}_q{p:g}", quantiles[i, :, d]) for i, p in enumerate(q)]
-            if not np.isnan(above[d]):
-                columns.append((f"{name}_above_{above[d]:g}", chance[:, d]))
-        names, values = zip(*columns, strict=True)
-        return pd.DataFrame(np.column_stack(values), columns=list(names))
+        values: list[Array] = []
+        for d in range(self.n_outputs_):
+            values += [centre[:, d], std[:, d], *quantiles[:, :, d]]
+            values += [] if np.isnan(above[d]) else [chance[:, d]]
+        return np.column_stack(values)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean over the outputs of R², each over the readings that were made."""
-        prediction = self.predict(X)
+        prediction, y = np.asarray(self.predict(X)), as_table(y)
         if isinstance(y, pd.DataFrame) and set(map(str, y.columns)) == set(self.output_names_):
             y = y.set_axis(list(map(str, y.columns)), axis=1)[self.output_names_]
         truth, _, _ = enter_outputs(y, len(prediction))

@@ -12,7 +12,7 @@ from emgpr.prediction import Belief
 from emgpr.transforms import Marginals
 
 Array = np.ndarray
-Variable = tuple[tuple[str, ...], Array, dict[str, Any]]
+Variable = tuple[tuple[str, ...], Any, dict[str, Any]]  # an array of NumPy or Dask
 
 SUFFIX = {"centre": "", "std": "_std", "quantiles": "_quantiles", "exceedance": "_exceedance"}
 
@@ -96,7 +96,7 @@ class Wanted:
 
     def variables(
         self,
-        values: Mapping[str, Array],
+        values: Mapping[str, Any],
         dims: tuple[str, ...],
         shape: tuple[int, ...],
         units: Mapping[str, str],
@@ -107,7 +107,7 @@ class Wanted:
             asked = [kind for kind in values if self._is_asked(kind, d)]
             for kind, table in ((kind, values[kind]) for kind in asked):
                 lead = ("quantile",) if kind == "quantiles" else ()
-                array = table[..., d].reshape(*table.shape[:-2], *shape)
+                array = table[..., d].reshape(*table.shape[: len(lead)], *shape)
                 found[names[kind]] = ((*lead, *dims), array, self._attributes(kind, d, units))
             beside = [names[kind] for kind in asked if kind != "centre"]
             found[names["centre"]][2]["ancillary_variables"] = " ".join(beside)
