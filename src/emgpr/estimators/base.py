@@ -16,6 +16,7 @@ from sklearn.gaussian_process.kernels import RBF, Kernel
 
 from emgpr.checkpoint import Ledger
 from emgpr.ensemble import split_sites
+from emgpr.estimators.believer import Believer
 from emgpr.estimators.door import (
     as_table,
     check_inputs,
@@ -26,13 +27,13 @@ from emgpr.estimators.door import (
     steps_of,
 )
 from emgpr.estimators.doubts import about_inputs, about_outputs
+from emgpr.estimators.insight import Insight
 from emgpr.estimators.keeping import all_or_nothing, keeping
-from emgpr.estimators.mapper import Mapper
 from emgpr.estimators.settings import FEW_SITES, Unread, check_settings, settle
 from emgpr.estimators.standing import EnsembleWarning, left_behind, standing
 from emgpr.estimators.stored import Stored
 from emgpr.estimators.switch_off import switch_off
-from emgpr.estimators.validation import losing_outputs
+from emgpr.estimators.validation import Validation, losing_outputs
 from emgpr.execution import RandomState, threads_for
 from emgpr.latents import (
     Latent,
@@ -70,7 +71,7 @@ Learner: TypeAlias = (
 )
 
 
-class MultiOutputGP(Stored, Mapper):
+class MultiOutputGP(Stored, Insight, Validation, Believer):
     """Every estimator of the family; each makes some of these settings its parameters."""
 
     n_latents: int | Literal["auto"] | None = None

@@ -1,26 +1,52 @@
-"""What every fitted model can do: predict, as arrays or as a frame, and score itself."""
+"""What every fitted model can do: predict, as arrays or as a frame, and score itself.
 
+All of it follows from what is believed of the outputs at new sites, wherever that comes from.
+"""
+
+from abc import abstractmethod
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from emgpr.estimators.believer import Believer
 from emgpr.estimators.door import enter_inputs, enter_outputs
-from emgpr.estimators.insight import Insight
-from emgpr.estimators.validation import Validation
 from emgpr.execution import RandomState, generator
 from emgpr.prediction import Belief
+from emgpr.transforms import Marginals
 
 Array = np.ndarray
 
 
-class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer):
+class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """The fitted half of an estimator."""
+
+    output_names_: list[str]
+    n_outputs_: int
+    weights_: Float[Array, "L Q D k"]
+    _scale: Marginals
+    _flat: bool
+
+    @abstractmethod
+    def _believe(
+        self, x: Float[Array, "M P"], observed: Any, *, with_cov: bool, include_noise: bool
+    ) -> Belief:
+        """What is believed of the readings at x, or of the signals beneath."""
+
+    @abstractmethod
+    def _sample(
+        self,
+        x: Float[Array, "M P"],
+        observed: Any,
+        n: int,
+        rng: np.random.Generator,
+        *,
+        include_noise: bool,
+    ) -> Float[Array, "n M D"]:
+        """Joint draws over sites and outputs."""
 
     def predict(
         self,
