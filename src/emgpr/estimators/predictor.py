@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from emgpr.estimators.door import enter_inputs, enter_outputs
+from emgpr.estimators.door import enter_inputs, enter_outputs, ordered
 from emgpr.execution import RandomState, generator
 from emgpr.prediction import Belief
 from emgpr.transforms import Marginals
@@ -203,9 +203,7 @@ class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean over the outputs of R², each over the readings that were made."""
         prediction = self.predict(X)
-        if isinstance(y, pd.DataFrame) and set(map(str, y.columns)) == set(self.output_names_):
-            y = y.set_axis(list(map(str, y.columns)), axis=1)[self.output_names_]
-        truth, _, _ = enter_outputs(y, len(prediction))
+        truth, _, _ = enter_outputs(ordered(y, self.output_names_), len(prediction))
         if truth.shape[1] != self.n_outputs_:
             raise ValueError(
                 f"y has {truth.shape[1]} columns; this model predicts {self.n_outputs_} outputs: "
