@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from jaxtyping import Complex, Float
+from jaxtyping import Complex, Float, Int
 
 from emgpr.arrays import Factor, diagonal, factor
 from emgpr.covariance.basis import Basis
@@ -28,6 +28,8 @@ from emgpr.covariance.dense import LOG_2PI
 from emgpr.covariance.lattice import Sums
 
 Array = np.ndarray
+
+NOTHING = 1e-10  # variance of a coefficient times what the data can say of it
 
 
 @dataclass(frozen=True)
@@ -41,13 +43,41 @@ class Slopes:
 
 
 @dataclass(frozen=True)
+class Normal:
+    """B, factored without the rows of coefficients that are zero for all that data could say."""
+
+    L: Factor
+    kept: Int[Array, " n"]
+    r: int
+    J: int
+
+    def solve(self, b: Float[Array, "r J m"]) -> Float[Array, "r J m"]:
+        """B⁻¹b."""
+        answer = b.reshape(self.r * self.J, -1).copy()
+        answer[self.kept] = self.L.solve(answer[self.kept])
+        return answer.reshape(b.shape)
+
+    def inverse(self) -> Float[Array, "r J r J"]:
+        """B⁻¹."""
+        whole = np.eye(self.r * self.J)
+        whole[self.kept[:, None], self.kept] = self.L.inverse()
+        return whole.reshape(self.r, self.J, self.r, self.J)
+
+    def half_draw(self, n: int, rng: np.random.Generator) -> Float[Array, "r J n"]:
+        """Draws with covariance B⁻¹."""
+        white = rng.normal(size=(self.r * self.J, n))
+        white[self.kept] = self.L.solve(np.tril(self.L.lower) @ white[self.kept])
+        return white.reshape(self.r, self.J, n)
+
+
+@dataclass(frozen=True)
 class Posterior:
     """What the readings say of the outputs' coefficients β."""
 
     basis: Basis
     mean: Float[Array, "D J"]
     A: Float[Array, "J D r"]
-    L: Factor  # of B
+    B: Normal
     log_likelihood: float
 
     def mean_waves(self) -> Complex[Array, "D *m"]:
@@ -56,15 +86,11 @@ class Posterior:
 
     def cov_waves(self) -> Complex[Array, "D D *n"]:
         """The covariance of the signals at a place, to be evaluated by the doubled lattice."""
-        inverse = self.L.inverse().reshape(*2 * (self.A.shape[2], self.A.shape[0]))
-        return _contracted(self.basis, self.A, inverse, np.zeros_like(self.mean))
+        return _contracted(self.basis, self.A, self.B.inverse(), np.zeros_like(self.mean))
 
     def draw(self, n: int, rng: np.random.Generator) -> Float[Array, "n D J"]:
         """Coefficients as they may be."""
-        J, _, r = self.A.shape
-        lower = np.tril(self.L.lower)
-        apart = self.L.solve(lower @ rng.normal(size=(r * J, n))).reshape(r, J, n)
-        return self.mean + np.einsum("jda,ajn->ndj", self.A, apart)
+        return self.mean + np.einsum("jda,ajn->ndj", self.A, self.B.half_draw(n, rng))
 
 
 class Expansion:
@@ -89,14 +115,14 @@ class Expansion:
         precisions = self._precisions(noise)
         eta, LA = self._eta(precisions), self._times_root(precisions, A)
         J, D, r = A.shape
-        L = factor(partial(_normal, A, LA))
-        if np.isnan(L.jitter):
+        B = self._normal(precisions, A, LA)
+        if np.isnan(B.L.jitter):
             return Slopes(-np.inf, np.zeros_like(W), np.zeros_like(noise), np.zeros_like(s))
-        b = np.einsum("jda,dj->aj", A, eta).reshape(r * J, 1)
-        a = L.solve(b)
-        value = self._value(precisions, float(np.vdot(a, b)) - float(L.logdet()))
-        residual = eta - (LA.reshape(D * J, r * J) @ a).reshape(D, J)
-        inverse, a = L.inverse().reshape(r, J, r, J), a.reshape(r, J)
+        b = np.einsum("jda,dj->aj", A, eta)
+        a = B.solve(b[..., None])[..., 0]
+        value = self._value(precisions, float(np.vdot(a, b)) - float(B.L.logdet()))
+        residual = eta - (LA.reshape(D * J, r * J) @ a.ravel()).reshape(D, J)
+        inverse = B.inverse()
 
         of_A = np.einsum("dj,aj->jda", residual, a)
         for d, p in np.ndindex(D, r):
@@ -123,15 +149,27 @@ class Expansion:
     ) -> Posterior:
         """What the readings say."""
         A, _ = _root(_heard(W, s))
-        J, _, r = A.shape
         precisions = self._precisions(noise)
-        LA = self._times_root(precisions, A)
-        L = factor(partial(_normal, A, LA)).checked(f"precision of {J * r} coefficients")
-        b = np.einsum("jda,dj->aj", A, self._eta(precisions)).reshape(r * J, 1)
-        a = L.solve(b)
-        value = self._value(precisions, float(np.vdot(a, b)) - float(L.logdet()))
-        mean = np.einsum("jda,aj->dj", A, a.reshape(r, J))
-        return Posterior(self.basis, mean, A, L, value)
+        B = self._normal(precisions, A, self._times_root(precisions, A))
+        B.L.checked(f"precision of the {len(B.kept)} coefficients")
+        b = np.einsum("jda,dj->aj", A, self._eta(precisions))
+        a = B.solve(b[..., None])[..., 0]
+        value = self._value(precisions, float(np.vdot(a, b)) - float(B.L.logdet()))
+        return Posterior(self.basis, np.einsum("jda,aj->dj", A, a), A, B, value)
+
+    def _normal(
+        self,
+        precisions: Sequence[Float[Array, "d d"]],
+        A: Float[Array, "J D r"],
+        LA: Float[Array, "D J r J"],
+    ) -> Normal:
+        """B = I + AᵀΛA."""
+        most = np.zeros(self.D)  # that the data can say of a coefficient of each output
+        for own, precision, n in zip(self.outputs, precisions, self.n_sites, strict=True):
+            most[own] += 2 * n * np.diagonal(precision)
+        kept = np.flatnonzero(np.einsum("jda,d->aj", A**2, most) > NOTHING)
+        J, _, r = A.shape
+        return Normal(factor(partial(_lower, A, LA, kept)), kept, r, J)
 
     def _value(self, precisions: Sequence[Float[Array, "d d"]], explained: float) -> float:
         """log p(y), of which bᵀa − log|B| is known."""
@@ -188,8 +226,10 @@ def _root(
     return np.concatenate([A, A]), np.swapaxes(turned, 1, 2)
 
 
-def _normal(A: Float[Array, "J D r"], LA: Float[Array, "D J r J"]) -> Float[Array, "R R"]:
-    """B = I + AᵀΛA, on and below its diagonal."""
+def _lower(
+    A: Float[Array, "J D r"], LA: Float[Array, "D J r J"], kept: Int[Array, " n"]
+) -> Float[Array, "n n"]:
+    """The rows of B that are kept, on and below its diagonal."""
     J, D, r = A.shape
     B = np.zeros((r, J, r, J))
     for p, q in zip(*np.tril_indices(r), strict=True):
@@ -198,7 +238,7 @@ def _normal(A: Float[Array, "J D r"], LA: Float[Array, "D J r J"]) -> Float[Arra
     whole = B.reshape(r * J, r * J)
     variances = diagonal(whole)
     variances += 1.0
-    return whole
+    return whole if len(kept) == len(whole) else whole[kept[:, None], kept]
 
 
 def _contracted(

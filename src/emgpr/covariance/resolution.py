@@ -20,7 +20,8 @@ from emgpr.kernels import matrix
 
 Array = np.ndarray
 
-ECHO = 0.01  # of an output's variance, in its covariance with the far side of the region
+ECHOES = (1e-4, 1e-3, 1e-2)  # of an output's variance, in its covariance with the far side,
+HARM = 0.01  # beside as much that is left out everywhere
 WIDEST = (
     2.0  # extents of the region, beyond it: what is longer is a trend, which few waves have too
 )
@@ -51,24 +52,21 @@ def basis_on(
     `shares` are the largest shares of an output's variance that come from each latent.
     """
     extent = high - low
-    reach = _reach(kernels, shares, extent)
-    found = []
-    for periods, strides in _boxes(extent, reach):
-        basis = _grown(low, periods, strides, kernels, shares, fineness)
-        if basis is not None:
-            found.append(basis)
+    found: dict[tuple[float, int], Basis] = {}
+    for echo in ECHOES:
+        for periods, strides in _boxes(extent, _reach(kernels, shares, extent, echo)):
+            basis = _grown(low, periods, strides, kernels, shares, fineness)
+            if basis is not None:
+                left = basis.left_out(kernels) * shares / at_a_place(kernels, basis.lattice)
+                price = max(float(left.max()), fineness.ideal) + HARM * echo
+                found[price, basis.n_functions] = basis
     if not found:
         raise ValueError(
             f"More than {LARGEST} sums over places would be needed for the shortest range among "
             f"{', '.join(map(str, kernels))} in a region of {extent.round(6).tolist()}. Take a "
             "smaller region, fewer input columns, or an estimator that keeps the readings."
         )
-
-    def price(basis: Basis) -> tuple[float, int]:
-        left = basis.left_out(kernels) * shares / at_a_place(kernels, basis.lattice)
-        return max(float(left.max()), fineness.ideal), basis.n_functions
-
-    return min(found, key=price)
+    return found[min(found)]
 
 
 def basis_for(
@@ -149,9 +147,9 @@ def _half(top: Sequence[int]) -> Int[Array, "K P"]:
 
 
 def _reach(
-    kernels: Sequence[Kernel], shares: Float[Array, " Q"], extent: Float[Array, " P"]
+    kernels: Sequence[Kernel], shares: Float[Array, " Q"], extent: Float[Array, " P"], echo: float
 ) -> Float[Array, "Q P"]:
-    """Distance along each input at which the echoes of a kernel are faint."""
+    """Distance along each input beyond which a kernel says less than an echo may."""
     reach = np.zeros((len(kernels), len(extent)))
     for p, side in enumerate(extent):
         distances = np.append(side * np.geomspace(1e-3, LONGEST, 200), 1e9 * side)
@@ -160,6 +158,6 @@ def _reach(
         for q, (kernel, share) in enumerate(zip(kernels, shares, strict=True)):
             k = matrix(kernel, there[:1] * 0, there)[0]
             # A constant never dies away, and needs no room: it is a wave of every lattice.
-            heard = share * (k[:-1] - k[-1]) / float(kernel.diag(there[:1])[0]) > ECHO
+            heard = share * (k[:-1] - k[-1]) / float(kernel.diag(there[:1])[0]) > echo
             reach[q, p] = distances[:-1][heard].max(initial=0.0)
     return reach

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 
 from emgpr.arrays import JitterWarning
-from emgpr.covariance import Fineness, Lattice, Sums, basis_on, spectrum
+from emgpr.covariance import Basis, Fineness, Lattice, Sums, basis_on, spectrum
 from emgpr.estimators.door import (
     as_table,
     check_inputs,
@@ -39,7 +39,8 @@ CHUNK = 100_000  # places that are summed at a time
 SAMPLE = 100_000  # rows that are looked at for odd values, and from which the start is drawn
 MOST_INPUTS = 3
 IDEAL = 1e-6  # share of an output's variance left out, if it costs little
-AFFORDABLE, MOST = 1500, 4500  # coefficients: a fifth of a second, and five, for each step
+AFFORDABLE, MOST = 1500, 3000  # coefficients: a fifth of a second, and one, for each step
+COARSE = Fineness(1e-2, 1e-3, 200, 200)  # on the way
 LEAST = 100  # readings of each output in a sample, if there are so many
 TOO_MUCH = 0.2  # share of an output's variance: waves that leave out more are no model of it
 
@@ -76,7 +77,7 @@ class OnePassGP(Configured, InWaves):
     tolerance : float
         Share of an output's variance that waves may leave out; less is, where that is cheap.
     n_functions : "auto" or int
-        Cosines and sines that may be spent at most. "auto" is 4500 over the number of outputs.
+        Cosines and sines that may be spent at most. "auto" is 3000 over the number of outputs.
     n_start : int
         Sites from which the two steps make a start.
     transform : None, "log", "yeo-johnson", "normal-score", transformer, list or dict
@@ -283,9 +284,14 @@ class OnePassGP(Configured, InWaves):
             )  # fmt: skip
         self._ascent = Ascent(self._mixture, seen, self.noise == "correlated" and D > 1, names)
         self._fineness = self._afford(min(D, Q * rank))
-        low, high = self._region()
-        shares = shares_of(self._mixture, x.shape[1]).max(axis=0)
-        self._basis = basis_on(low, high, self._mixture.kernels, shares, self._fineness)
+        self._basis = self._waves(COARSE)
+        # Outputs alone show few of the latents' ranges, by which the box is measured.
+        way = self._ascent.learn(
+            Sums.of(self._basis.lattice, seen), self._mixture, self._basis, COARSE, self.max_iter,
+            self.verbose,
+        )  # fmt: skip
+        self._mixture = way.mixture
+        self._basis = self._waves(self._fineness)
         self._refuse_too_rough()
         self._sums = Sums(self._basis.lattice)
 
@@ -298,6 +304,12 @@ class OnePassGP(Configured, InWaves):
         with threads_for(0):
             summed = each(work, chunks, n_jobs=self.n_jobs, label=label, verbose=self.verbose)
         return reduce(add, summed, Sums(self._basis.lattice))
+
+    def _waves(self, fineness: Fineness) -> Basis:
+        """Those that the region and the kernels ask for."""
+        low, high = self._region()
+        shares = shares_of(self._mixture, len(low)).max(axis=0)
+        return basis_on(low, high, self._mixture.kernels, shares, fineness)
 
     def _afford(self, n_columns: int) -> Fineness:
         """How fine waves may be, if each has this many coefficients."""
