@@ -159,7 +159,7 @@ class Expansion:
 
     def _normal(
         self,
-        precisions: Sequence[Float[Array, "d d"]],
+        precisions: Sequence[Float[Array, "_ _"]],
         A: Float[Array, "J D r"],
         LA: Float[Array, "D J r J"],
     ) -> Normal:
@@ -171,25 +171,25 @@ class Expansion:
         J, _, r = A.shape
         return Normal(factor(partial(_lower, A, LA, kept)), kept, r, J)
 
-    def _value(self, precisions: Sequence[Float[Array, "d d"]], explained: float) -> float:
+    def _value(self, precisions: Sequence[Float[Array, "_ _"]], explained: float) -> float:
         """log p(y), of which bᵀa − log|B| is known."""
         for precision, power, n in zip(precisions, self.power, self.n_sites, strict=True):
             explained -= float(np.vdot(power, precision))
             explained += n * float(np.linalg.slogdet(precision)[1])
         return 0.5 * (explained - self.n_readings * LOG_2PI)
 
-    def _precisions(self, noise: Float[Array, "D D"]) -> list[Float[Array, "d d"]]:
+    def _precisions(self, noise: Float[Array, "D D"]) -> list[Float[Array, "_ _"]]:
         """Π of every term."""
         return [np.linalg.inv(noise[np.ix_(own, own)]) for own in self.outputs]
 
-    def _eta(self, precisions: Sequence[Float[Array, "d d"]]) -> Float[Array, "D J"]:
+    def _eta(self, precisions: Sequence[Float[Array, "_ _"]]) -> Float[Array, "D J"]:
         eta = np.zeros((self.D, 2 * len(self.basis.m)))
         for own, precision, projected in zip(self.outputs, precisions, self.projected, strict=True):
             eta[own] += precision @ projected
         return eta
 
     def _times_root(
-        self, precisions: Sequence[Float[Array, "d d"]], A: Float[Array, "J D r"]
+        self, precisions: Sequence[Float[Array, "_ _"]], A: Float[Array, "J D r"]
     ) -> Float[Array, "D J r J"]:
         """ΛA. Λ is made of waves, for two outputs at a time, whatever the number of terms."""
         J, D, r = A.shape

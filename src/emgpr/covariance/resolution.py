@@ -8,7 +8,7 @@ for n² times as many waves of them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -57,15 +57,8 @@ def basis_on(
         for periods, strides in _boxes(extent, _reach(kernels, shares, extent, echo)):
             basis = _grown(low, periods, strides, kernels, shares, fineness)
             if basis is not None:
-                left = basis.left_out(kernels) * shares / at_a_place(kernels, basis.lattice)
-                price = max(float(left.max()), fineness.ideal) + HARM * echo
+                price = max(_left(basis, kernels, shares), fineness.ideal) + HARM * echo
                 found[price, basis.n_functions] = basis
-    if not found:
-        raise ValueError(
-            f"More than {LARGEST} sums over places would be needed for the shortest range among "
-            f"{', '.join(map(str, kernels))} in a region of {extent.round(6).tolist()}. Take a "
-            "smaller region, fewer input columns, or an estimator that keeps the readings."
-        )
     return found[min(found)]
 
 
@@ -98,6 +91,12 @@ def at_a_place(kernels: Sequence[Kernel], lattice: Lattice) -> Float[Array, " Q"
     return np.array([float(kernel.diag(origin)[0]) for kernel in kernels])
 
 
+def _left(basis: Basis, kernels: Sequence[Kernel], shares: Float[Array, " Q"]) -> float:
+    """The largest share of an output's variance, of any latent, that is left out."""
+    left = basis.left_out(kernels) / at_a_place(kernels, basis.lattice)
+    return float((shares * left).max())
+
+
 def _boxes(
     extent: Float[Array, " P"], reach: Float[Array, "Q P"]
 ) -> list[tuple[Float[Array, " P"], tuple[int, ...]]]:
@@ -122,20 +121,24 @@ def _grown(
     shares: Float[Array, " Q"],
     fineness: Fineness,
 ) -> Basis | None:
-    """The waves needed on a lattice that goes farther than they do; None if it is too large."""
+    """The waves needed on a lattice that goes farther than they do, or as far as one may go."""
     top = np.full(len(low), 2 * max(strides))
+    best = None
     while True:
         lattice = Lattice(tuple(low.tolist()), tuple(periods.tolist()), tuple(top.tolist()))
         basis = basis_for(lattice, strides, kernels, shares, fineness)
         used = np.abs(basis.m).max(axis=0)
-        roomy = Lattice(
-            lattice.low, lattice.period, tuple(np.ceil(ROOM * used).astype(int).tolist())
-        )
+        roomy = replace(lattice, top=tuple(np.ceil(ROOM * used).astype(int).tolist()))
         if np.prod(roomy.doubled.shape) > LARGEST:
-            return None
-        edge = used > top - max(strides)
+            return best
+        best = Basis(roomy, basis.m, strides)
+        left, n = _left(best, kernels, shares), best.n_functions + 2
+        more = (left > fineness.ideal and n <= fineness.affordable) or (
+            left > fineness.tolerance and n <= fineness.most
+        )
+        edge = (used > top - max(strides)) | more
         if not edge.any():
-            return Basis(roomy, basis.m, strides)
+            return best
         top = np.where(edge, np.ceil(1.5 * top), top).astype(int)
 
 
