@@ -12,6 +12,7 @@ The method (Ruan & Miller 2017), and where each step lives:
 6. each member predicts from the readings; beliefs are joined -> `emgpr.prediction`
 
 `EMGPR` is all of this as a scikit-learn estimator; `EMGPR.paper()` stops before 5, as published.
+`OnePassGP` is the same model for any number of sites, of which it keeps sums.
 """
 
 from importlib import import_module
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         EnsembleWarning,
         IndependentGP,
         ModelFileError,
+        OnePassGP,
         compare,
         load,
         spatial_blocks,
@@ -41,6 +43,7 @@ __all__ = [
     "EnsembleWarning",
     "IndependentGP",
     "ModelFileError",
+    "OnePassGP",
     "compare",
     "load",
     "on_sphere",

@@ -6,6 +6,7 @@ from emgpr.estimators.family import ICM, LMC, SLFM, IndependentGP
 from emgpr.estimators.findings import CrossValidation, TransferReport
 from emgpr.estimators.left_out import spatial_blocks
 from emgpr.estimators.loading import load
+from emgpr.estimators.one_pass import OnePassGP
 from emgpr.estimators.standing import EnsembleWarning
 from emgpr.persistence import ModelFileError
 
@@ -19,6 +20,7 @@ __all__ = [
     "EnsembleWarning",
     "IndependentGP",
     "ModelFileError",
+    "OnePassGP",
     "TransferReport",
     "compare",
     "load",

@@ -8,29 +8,34 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from jaxtyping import Float, Int
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, Kernel
+from sklearn.gaussian_process.kernels import Kernel
 
 from emgpr.checkpoint import Ledger
 from emgpr.ensemble import split_sites
+from emgpr.estimators.believer import Believer
 from emgpr.estimators.entering import Entering
 from emgpr.estimators.foresight import Foresight
+from emgpr.estimators.insight import Insight
 from emgpr.estimators.keeping import all_or_nothing, keeping
-from emgpr.estimators.mapper import Mapper
-from emgpr.estimators.settings import FEW_SITES, Unread, check_settings, settle
+from emgpr.estimators.settings import (
+    FEW_SITES,
+    Configured,
+    check_settings,
+    kernels_for,
+    settle,
+)
 from emgpr.estimators.standing import EnsembleWarning, left_behind, standing
 from emgpr.estimators.stored import Stored
 from emgpr.estimators.switch_off import switch_off
-from emgpr.estimators.validation import losing_outputs
+from emgpr.estimators.validation import Validation, losing_outputs
 from emgpr.execution import RandomState, threads_for
 from emgpr.latents import (
     Latent,
     borrow_latents,
     choose_kernels,
     fit_latents,
-    is_length_scale,
     noise_prior,
     variances,
 )
@@ -60,7 +65,7 @@ Learner: TypeAlias = (
 )
 
 
-class MultiOutputGP(Foresight, Entering, Stored, Mapper):
+class MultiOutputGP(Foresight, Entering, Configured, Stored, Insight, Validation, Believer):
     """Every estimator of the family; each makes some of these settings its parameters."""
 
     transfers = True  # whether outputs learn from one another
@@ -73,7 +78,6 @@ class MultiOutputGP(Foresight, Entering, Stored, Mapper):
     refine: int | Literal["auto", "joint"] = "joint"
     prior: Literal["weak"] | None = None
     transfer: Literal["full", "safe"] = "full"
-    transform = Unread()
 
     def __init__(
         self,
@@ -106,16 +110,6 @@ class MultiOutputGP(Foresight, Entering, Stored, Mapper):
         self.checkpoint = checkpoint
         self.verbose = verbose
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name; with `deep`, also those of the kernel and the like."""
-        params = {name: vars(self)[name] for name in self._get_param_names()}
-        if deep:
-            for name, value in list(params.items()):
-                if hasattr(value, "get_params") and not isinstance(value, type):
-                    nested = value.get_params()
-                    params.update({f"{name}__{key}": inner for key, inner in nested.items()})
-        return params
-
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from inputs X (N, P) and outputs y (N, D), NaN where not measured.
 
@@ -141,34 +135,10 @@ class MultiOutputGP(Foresight, Entering, Stored, Mapper):
                         )
         return self
 
-    def _kernels(self, seen: Observations) -> list[Kernel]:
-        """The kernel of every task; with a list, also those of latents beyond the tasks."""
-        D, P = seen.n_tasks, seen.x.shape[1]
-        given = RBF() if self.kernel is None or isinstance(self.kernel, str) else self.kernel
-        if isinstance(given, Kernel):
-            kernels = [clone(given)] * D
-        else:
-            Q = self._settled.n_latents
-            if len(given) != Q:
-                raise ValueError(
-                    f"kernel holds {len(given)} kernels for {Q} latent processes; give "
-                    "one kernel for all, or a list with one for each."
-                )
-            kernels = [clone(given[i % Q]) for i in range(max(D, Q))]
-        for kernel in kernels:
-            for parameter in kernel.hyperparameters:
-                n = parameter.n_elements
-                if is_length_scale(kernel, parameter.name) and n not in (1, P):
-                    raise ValueError(
-                        f"kernel {kernel} has {n} length-scales and X has {P} columns; give one "
-                        "length-scale for all columns, or one for each."
-                    )
-        return kernels
-
     def _learn_latents(
         self, seen: Observations, rng: np.random.Generator, ledger: Ledger
     ) -> list[Latent]:
-        kernels = self._kernels(seen)
+        kernels = kernels_for(self.kernel, self._settled.n_latents, seen)
         learn = partial(
             fit_latents,
             seen,

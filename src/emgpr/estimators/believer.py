@@ -7,7 +7,6 @@ from typing import Any, Literal, Self
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
-from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import Kernel
 
 from emgpr.arrays import settle
@@ -17,6 +16,7 @@ from emgpr.ensemble import join, mixture
 from emgpr.estimators.apart import without
 from emgpr.estimators.door import enter_known
 from emgpr.estimators.doubts import about_known
+from emgpr.estimators.mapper import Mapper
 from emgpr.estimators.settings import Settled
 from emgpr.estimators.switch_off import variance_shares
 from emgpr.execution import chunks, each, threads_for
@@ -34,7 +34,6 @@ from emgpr.prediction import (
     sites_near,
     turned_to_readings,
 )
-from emgpr.transforms import Marginals
 from emgpr.weights import FittedWeights, Mixture
 
 Array = np.ndarray
@@ -45,7 +44,7 @@ NEIGHBOURS = 16
 MOST_AT_ONCE = 6000  # values of a joint sample: a minute, and a gigabyte
 
 
-class Believer(BaseEstimator):
+class Believer(Mapper):
     """Kernels, weights and noise that were learned, and the readings to condition on."""
 
     conditioning: Literal["auto", "all", "batch"] | int
@@ -54,12 +53,8 @@ class Believer(BaseEstimator):
     device: str
     verbose: int
     n_iter_: int
-    output_names_: list[str]
-    n_outputs_: int
     _rows: Int[Array, " N"]
     _index: pd.Index
-    _scale: Marginals
-    _flat: bool
     _apart: Mixture
     _lost: dict[str, Int[Array, " _"]]
     _settled: Settled
@@ -113,6 +108,13 @@ class Believer(BaseEstimator):
     def _processes(self) -> int | None:
         """`n_jobs` is for the CPU: a device is used by one process, in batches."""
         return self.n_jobs if self._device == "cpu" else 1
+
+    def _around(self) -> Float[Array, "N P"]:
+        return self._seen.x
+
+    @property
+    def _n_sites(self) -> int:
+        return self._seen.n_sites
 
     def _affordable(self, known: Observations) -> How:
         """What to condition on, where this is known: as the user said, or what is cheap enough."""

@@ -136,6 +136,13 @@ def enter_known(
     return enter_outputs(named, n_sites, "observed")[0]
 
 
+def ordered(Y: Any, names: Sequence[str]) -> Any:
+    """A frame of outputs with its columns in this order, if it has these and no others."""
+    if not isinstance(Y, pd.DataFrame) or set(map(str, Y.columns)) != set(names):
+        return Y
+    return Y.set_axis(list(map(str, Y.columns)), axis=1)[list(names)]
+
+
 def names_of(table: Any, n: int) -> list[str]:
     """Those of the columns, or their numbers."""
     if isinstance(table, pd.Series):

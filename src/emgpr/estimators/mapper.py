@@ -1,6 +1,7 @@
 """Maps: predictions on grids and on the coordinates of data sets, following the CF conventions."""
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -24,6 +25,16 @@ class Mapper(Predictor):
     """A fitted model that draws maps."""
 
     crs: str | None
+    verbose: int
+
+    @abstractmethod
+    def _around(self) -> Float[Array, "N P"]:
+        """Places, as kernels see them, around which a map is drawn if no bounds are given."""
+
+    @property
+    @abstractmethod
+    def _n_sites(self) -> int:
+        """How many sites were learned from."""
 
     def predict_grid(
         self,
@@ -96,9 +107,11 @@ class Mapper(Predictor):
         if own is None and geo.is_geographic(target):
             warnings.warn(str(geo.doubt_flat(["lon", "lat"])), UserWarning, stacklevel=2)
         places = geo.Places.of(names, own)
-        x, y = places.leave(self._seen.x)
-        if own is not None and target is not None:
-            x, y = geo.moved(x, y, own, target)
+        x = y = np.empty(0)
+        if bounds is None:
+            x, y = places.leave(self._around())
+            if own is not None and target is not None:
+                x, y = geo.moved(x, y, own, target)
         degrees = geo.is_geographic(target)
         grid = geo.regular(x, y, spacing, shape, bounds, degrees=degrees)
         at_x, at_y = grid.cells()
@@ -203,7 +216,7 @@ class Mapper(Predictor):
             wanted.variables(values, dims, shape, units),
             crs=crs,
             title=f"Predictions of {', '.join(self.output_names_)}",
-            source=f"Gaussian process regression ({kind}) on {self._seen.n_sites} sites, "
+            source=f"Gaussian process regression ({kind}) on {self._n_sites} sites, "
             f"emgpr {__version__}",
             comment=wanted.comment(),
             history=f"{kind}.{call}",

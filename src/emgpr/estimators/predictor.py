@@ -1,5 +1,9 @@
-"""What every fitted model can do: predict, as arrays or as a frame, and score itself."""
+"""What every fitted model can do: predict, as arrays or as a frame, and score itself.
 
+All of it follows from what is believed of the outputs at new sites, wherever that comes from.
+"""
+
+from abc import abstractmethod
 from collections.abc import Iterator
 from copy import copy
 from typing import Any, Literal
@@ -7,26 +11,48 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from emgpr.estimators.believer import Believer
-from emgpr.estimators.door import as_table, check_inputs, enter_inputs, enter_outputs
+from emgpr.estimators.door import as_table, check_inputs, enter_inputs, enter_outputs, ordered
 from emgpr.estimators.gathered import is_lazy
-from emgpr.estimators.insight import Insight
 from emgpr.estimators.lazy import lazy_exceedance, lazy_frame, lazy_predict, lazy_quantiles
-from emgpr.estimators.validation import Validation
 from emgpr.estimators.wanted import quantiles_of, thresholds_of
 from emgpr.execution import RandomState, chunks, generator, track
 from emgpr.metrics import over_readings
 from emgpr.prediction import Belief
+from emgpr.transforms import Marginals
 
 Array = np.ndarray
 
 
-class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer):
+class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """The fitted half of an estimator."""
+
+    output_names_: list[str]
+    n_outputs_: int
+    weights_: Float[Array, "L Q D k"]
+    _scale: Marginals
+    _flat: bool
+
+    @abstractmethod
+    def _believe(
+        self, x: Float[Array, "M P"], observed: Any, *, with_cov: bool, include_noise: bool
+    ) -> Belief:
+        """What is believed of the readings at x, or of the signals beneath."""
+
+    @abstractmethod
+    def _sample(
+        self,
+        x: Float[Array, "M P"],
+        observed: Any,
+        n: int,
+        rng: np.random.Generator,
+        *,
+        include_noise: bool,
+    ) -> Float[Array, "n M D"]:
+        """Joint draws over sites and outputs."""
 
     def predict(
         self,
@@ -261,9 +287,7 @@ class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer)
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean over the outputs of R², each over the readings that were made."""
         prediction, y = np.asarray(self.predict(X)), as_table(y)
-        if isinstance(y, pd.DataFrame) and set(map(str, y.columns)) == set(self.output_names_):
-            y = y.set_axis(list(map(str, y.columns)), axis=1)[self.output_names_]
-        truth, _, _ = enter_outputs(y, len(prediction))
+        truth, _, _ = enter_outputs(ordered(y, self.output_names_), len(prediction))
         if truth.shape[1] != self.n_outputs_:
             raise ValueError(
                 f"y has {truth.shape[1]} columns; this model predicts {self.n_outputs_} outputs: "

@@ -1,0 +1,158 @@
+"""What a model in waves believes of new places: waves too, evaluated there.
+
+Not only the expected signals are sums of waves: so are their variances and covariances at a place,
+with twice the frequencies. A prediction costs as much as the waves there are, not their square.
+"""
+
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Complex, Float
+
+from emgpr.covariance import Basis, Expansion, Posterior, Sums
+from emgpr.covariance.dense import coregionalization
+from emgpr.estimators.door import enter_known, input_names
+from emgpr.estimators.doubts import about_known
+from emgpr.estimators.from_sums import left_out, shares_of
+from emgpr.estimators.mapper import Mapper
+from emgpr.geo import is_geographic
+from emgpr.prediction import Belief, draw_each, informed, turned_to_readings
+from emgpr.weights import Mixture
+
+Array = np.ndarray
+
+PADDING = 0.05  # of the extent of the box, by which the waves go on beyond every side
+BEYOND = 0.25  # of the room around that, in which echoes of the far side are faint yet
+
+
+class InWaves(Mapper):
+    """The fitted half of an estimator that keeps sums, and none of the data."""
+
+    noise: Literal["correlated", "independent"]
+    tolerance: float
+    box_: Float[Array, "2 P"]
+    _ranges: Float[Array, "2 D"]  # of the outputs
+    _sums: Sums
+    _mixture: Mixture
+    _basis: Basis
+    _cov_waves: Complex[Array, "pairs *n"]
+
+    def _hold(self, mixture: Mixture, basis: Basis) -> None:
+        """What was learned, and all that follows from it."""
+        self._mixture, self._basis = mixture, basis
+        D, P = self.n_outputs_, basis.lattice.n_inputs
+        self.kernels_, self._noise = list(mixture.kernels), mixture.noise
+        joined = self.noise == "correlated" and D > 1
+        self.noise_ = self._noise if joined else np.diagonal(self._noise).copy()
+        self.weights_ = mixture.W[None]
+        self.coregionalization_ = coregionalization(mixture.W)
+        shares = shares_of(mixture, P)
+        columns = [f"latent {q}" for q in range(len(self.kernels_))]
+        self.variance_shares_ = pd.DataFrame(shares, index=self.output_names_, columns=columns)
+        self.variance_shares_["noise"] = 1.0 - shares.sum(axis=1)
+        self.n_functions_ = basis.n_functions
+        self._missing, share = left_out(mixture, basis)
+        self.left_out_ = pd.Series(share, index=self.output_names_)
+        self.n_sites_, self.n_readings_ = self._sums.n_sites, self._sums.n_readings
+        posterior = self._posterior()
+        self.log_marginal_likelihood_value_ = posterior.log_likelihood
+        self._mean_waves = posterior.mean_waves()
+        self._cov_waves = posterior.cov_waves()[np.tril_indices(D)]
+        if share.max() > self.tolerance:
+            warnings.warn(
+                f"{basis.n_functions} functions leave out {share.max():.2g} of the variance of "
+                f"output {self.output_names_[int(share.argmax())]!r}, more than tolerance="
+                f"{self.tolerance:g}. Intervals count it as uncertainty; some of it will have been "
+                "taken for noise. Set n_functions higher, or tolerance to accept it.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _posterior(self) -> Posterior:
+        mixture, basis = self._mixture, self._basis
+        expansion = Expansion(self._sums, basis, self.n_outputs_)
+        return expansion.posterior(mixture.W, mixture.noise, basis.variances(mixture.kernels))
+
+    def _believe(
+        self, x: Float[Array, "M P"], observed: Any, *, with_cov: bool, include_noise: bool
+    ) -> Belief:
+        self._refuse_outside(x)
+        M, D, lattice = len(x), self.n_outputs_, self._basis.lattice
+        sample = None if observed is None else self._known(observed, M)
+        mean = lattice.evaluate(x, self._mean_waves)
+        cov = np.zeros((M, D, D))
+        if with_cov or sample is not None:
+            row, column = np.tril_indices(D)
+            cov[:, row, column] = lattice.doubled.evaluate(x, self._cov_waves)
+            cov[:, column, row] = cov[:, row, column]
+            cov += self._missing
+        belief = Belief(mean[None], cov[None])
+        if sample is not None:
+            belief = informed(belief, self._noise, sample)
+        if not include_noise:
+            return belief
+        belief, _, noise = turned_to_readings(belief, belief.cov, self._noise, sample)
+        return Belief(belief.mean, belief.cov + noise)
+
+    def _known(self, observed: Any, M: int) -> Float[Array, "M D"]:
+        given = enter_known(observed, M, self.output_names_, self._flat)
+        for doubt in about_known(given, self._ranges, self.output_names_):
+            warnings.warn(doubt, UserWarning, stacklevel=5)
+        return self._scale.forward(given, self.output_names_)
+
+    def _sample(
+        self,
+        x: Float[Array, "M P"],
+        observed: Any,
+        n: int,
+        rng: np.random.Generator,
+        *,
+        include_noise: bool,
+    ) -> Float[Array, "n M D"]:
+        if observed is not None:
+            raise ValueError(
+                "sample_y of OnePassGP takes no observed: what is known at one place informs draws "
+                "at all others. Take it in with partial_fit(X, observed, learn=False), in a copy "
+                "of this model if need be, and draw from that."
+            )
+        self._refuse_outside(x)
+        drawn = self._posterior().draw(n, rng) @ self._basis.functions(x).T
+        spread = self._missing + self._noise * include_noise
+        each_place = np.broadcast_to(spread, (len(x), *spread.shape))
+        return np.swapaxes(drawn, 1, 2) + draw_each(each_place, n, rng)
+
+    def _around(self) -> Float[Array, "2 P"]:
+        if is_geographic(self.crs):
+            raise ValueError(
+                "OnePassGP keeps no places to draw a map around; give bounds=(west, south, east, "
+                "north)."
+            )
+        return self.box_
+
+    @property
+    def _n_sites(self) -> int:
+        return self.n_sites_
+
+    def _region(self) -> Float[Array, "2 P"]:
+        """Where waves are to be as good as the model: the box, and some more on every side."""
+        padding = PADDING * np.ptp(self.box_, axis=0)
+        return self.box_ + np.stack([-padding, padding])
+
+    def _refuse_outside(self, x: Float[Array, "M P"]) -> None:
+        """Places at which waves repeat what they were on the other side."""
+        low, high = self._region()
+        periods = np.array(self._basis.lattice.period) / max(self._basis.strides)
+        room = BEYOND * (periods - (high - low))
+        outside = (x < low - room) | (x > high + room)
+        if outside.any():
+            rows, p = np.flatnonzero(outside.any(axis=1)), int(np.argmax(outside.any(axis=0)))
+            names = input_names(self)
+            what = f"column {names[p]!r}" if len(names) == x.shape[1] else f"coordinate {p}"
+            raise ValueError(
+                f"{len(rows)} of {len(x)} places are too far outside of the box, first in row "
+                f"{rows[0]}: {what} goes from {self.box_[0, p]:g} to {self.box_[1, p]:g} in it, "
+                f"and is {x[outside[:, p], p][0]:g} there. Leave them out, or fit with "
+                "box=(lows, highs) that holds all places you will have."
+            )
