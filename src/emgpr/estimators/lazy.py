@@ -56,12 +56,15 @@ def lazy_frame(model: Any, X: Any, observed: Any, columns: list[str], **settings
     if hasattr(X, "map_partitions") and X.ndim == 2:
         _check_columns(model, (len(X.columns),), X.columns)
         meta = pd.DataFrame(dict.fromkeys(columns, 0.0), index=X._meta.index, dtype=float)
-        return X.map_partitions(_frame_of, _sent(model), settings=settings, meta=meta)
+        return X.map_partitions(
+            _frame_of, _sent(model), settings=settings, columns=columns, meta=meta
+        )
     rows = _rows_of(model, X, needed("dask.array", "A lazy prediction", "dask"))
     told = rows.map_blocks(
         _row_of_each,
         model=_sent(model),
         settings=settings,
+        columns=columns,
         chunks=(rows.chunks[0], (len(columns),)),
         dtype=float,
         meta=np.empty((0, 0)),
@@ -197,17 +200,22 @@ def _row_of_each(
     block: Array,
     model: Any,
     settings: Mapping[str, Any],
+    columns: list[str],
     block_id: tuple[int, ...] | None = None,
 ) -> Float[Array, "m columns"]:
     """What a frame has of each place of a block."""
+    if not len(block):
+        return np.empty((0, len(columns)))
     with _one_of_many(0, block_id):
         return model.predict_frame(_named(block, model), **settings).to_numpy()
 
 
-def _frame_of(block: pd.DataFrame, model: Any, settings: Mapping[str, Any]) -> pd.DataFrame:
+def _frame_of(
+    block: pd.DataFrame, model: Any, settings: Mapping[str, Any], columns: list[str]
+) -> pd.DataFrame:
     """What a frame has of each place of a partition, beside its index."""
-    with _one_of_many(0, None):
-        return model.predict_frame(block, **settings)
+    told = _row_of_each(block.to_numpy(), model, settings, columns)
+    return pd.DataFrame(told, index=block.index, columns=columns)
 
 
 def _named(block: Array, model: Any) -> Any:
