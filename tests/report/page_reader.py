@@ -48,7 +48,7 @@ class Reader(HTMLParser):
             self.scripts[-1][1] += data
         elif last == "style":
             return
-        elif last == "caption":
+        elif "caption" in self.inside:
             self.table.caption += data
         elif self.row:
             self.row[-1].text += data

@@ -56,15 +56,15 @@ def error_table(found: CrossValidation, units: Mapping[str, str]) -> Table:
         "output", "unit", "readings", "MAE", "RMSE", "variance explained", "CRPS", "NLPD",
         "inside 95%", "intervals are",
     )  # fmt: skip
-    return Table(f"Errors {WHERE[found.by]}", heads, rows)
+    return Table(f"Errors {WHERE[found.by]}", heads, rows).full()
 
 
 def honesty(share: float, n: float) -> Cell:
     """Whether so many readings inside their 95% intervals are what chance would give."""
     error = 2 * np.sqrt(LEVEL * (1 - LEVEL) / max(n, 1))
     if not np.isfinite(share) or abs(share - LEVEL) <= error:
-        return words("as stated", "good")
-    return words("too narrow", "bad") if share < LEVEL else words("too wide", "fair")
+        return words("as stated", "verdict good")
+    return words("too narrow", "verdict bad") if share < LEVEL else words("too wide", "verdict")
 
 
 def transfer_table(report: TransferReport, units: Mapping[str, str]) -> Table:
@@ -82,14 +82,15 @@ def transfer_table(report: TransferReport, units: Mapping[str, str]) -> Table:
                 plus_minus(row["difference"], row["standard_error"]),
                 number(row["nlpd_alone"]),
                 number(row["nlpd"]),
-                words(row["verdict"], marks.get(row["verdict"], "")),
+                words(row["verdict"], f"verdict {marks.get(row['verdict'], '')}".strip()),
             )
         )
     heads = (
         "output", "unit", "MAE alone", "MAE together", "gain", "difference ± s.e.", "NLPD alone",
         "NLPD together", "verdict",
     )  # fmt: skip
-    return Table(f"Together against alone, {WHERE[report.by]}", heads, rows, report.sentence)
+    caption = f"Together against alone, {WHERE[report.by]}"
+    return Table(caption, heads, rows, report.sentence).full()
 
 
 def how_good(checks: Checks, units: Mapping[str, str]) -> str:

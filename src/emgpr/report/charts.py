@@ -77,7 +77,7 @@ def _map(
     paper = as_on_paper(nodes)
     at = paper.to_numpy(dtype=float)
     x, y, _ = mesh(at, centre[:, 0])
-    marked = np.unique(np.linspace(0, len(X) - 1, min(len(X), MOST_SITES)).astype(int))
+    marked = _marked(len(X))
     sites = X[paper.columns].to_numpy(dtype=float)[marked]
     outputs, rows = [], []
     for output in shown:
@@ -107,9 +107,9 @@ def _map(
         "outputs": outputs,
         "colours": {"centre": _colours(PREDICTION_COLOURS), "std": _colours(STD_COLOURS)},
     }
-    some = "" if len(marked) == len(X) else f" {len(marked)} of {len(X)} sites are marked."
     note = f"Maps have {counted(len(nodes), 'cell')}, {len(x)} × {len(y)} less those outside the "
-    return Charts(data, _extreme_table(rows, paper, f"{note}outline of the sites.{some}"))
+    note = f"{note}outline of the sites.{_some(marked, X)}"
+    return Charts(data, _extreme_table(rows, paper, note))
 
 
 def _line(
@@ -120,6 +120,7 @@ def _line(
     centre, std = _predicted(model, nodes)
     ends = model.predict_quantiles(as_fitted(model, nodes), list(BAND))
     low, high = np.reshape(ends, (2, len(nodes), -1))
+    marked = _marked(len(X))
     outputs, rows = [], []
     for output in shown:
         d = list(Y.columns).index(output)
@@ -131,7 +132,7 @@ def _line(
                 "std": packed(std[:, d]),
                 "low": packed(low[:, d]),
                 "high": packed(high[:, d]),
-                "readings": packed(Y[output].to_numpy(dtype=float)),
+                "readings": packed(Y[output].to_numpy(dtype=float)[marked]),
                 "log": is_log(model, output),
             }
         )
@@ -140,10 +141,20 @@ def _line(
         "kind": "line",
         "inputs": [{"name": str(c), "unit": units.get(c, "")} for c in X.columns],
         "x": packed(at[:, 0], "<f8"),
-        "sites": {"x": packed(X.iloc[:, 0].to_numpy(dtype=float), "<f8")},
+        "sites": {"x": packed(X.iloc[marked, 0].to_numpy(dtype=float), "<f8")},
         "outputs": outputs,
     }
-    return Charts(data, _extreme_table(rows, nodes, f"{counted(len(nodes), 'place')} on the line."))
+    note = f"Lines have {counted(len(nodes), 'place')}.{_some(marked, X)}"
+    return Charts(data, _extreme_table(rows, nodes, note))
+
+
+def _marked(n: int) -> Array:
+    """Sites that are marked: all, or evenly some of very many."""
+    return np.unique(np.linspace(0, n - 1, min(n, MOST_SITES)).astype(int))
+
+
+def _some(marked: Array, X: pd.DataFrame) -> str:
+    return "" if len(marked) == len(X) else f" {len(marked)} of {len(X)} sites are marked."
 
 
 def _predicted(model: Any, nodes: pd.DataFrame) -> tuple[Array, Array]:

@@ -32,7 +32,7 @@ def outputs_table(model: Any, Y: pd.DataFrame, units: Mapping[str, str]) -> Tabl
             )
         )
     heads = ("output", "unit", "readings", "missing", "lowest", "median", "highest", "transform")
-    return Table("Outputs", heads, rows)
+    return Table("Outputs", heads, rows).full()
 
 
 def inputs_table(X: pd.DataFrame, units: Mapping[str, str]) -> Table:
@@ -47,7 +47,8 @@ def inputs_table(X: pd.DataFrame, units: Mapping[str, str]) -> Table:
         )
         for column in X.columns
     ]
-    return Table("Inputs", ("input", "unit", "lowest", "highest", "different values"), rows)
+    heads = ("input", "unit", "lowest", "highest", "different values")
+    return Table("Inputs", heads, rows).full()
 
 
 def transform_name(transform: Any) -> str:
@@ -85,7 +86,8 @@ def missing_words(Y: pd.DataFrame) -> str:
         told = (f"{percent(n / len(Y)).text} of {output}" for output, n in gaps.items())
         return f"{listed(told)} missing"
     share = percent(Y.isna().to_numpy().mean()).text
-    return f"{share} of all readings missing, in {len(gaps)} of the outputs"
+    where = "all outputs" if len(gaps) == Y.shape[1] else f"{len(gaps)} of the outputs"
+    return f"{share} of the readings missing, in {where}"
 
 
 def repeated_sites(X: pd.DataFrame) -> int:

@@ -23,6 +23,7 @@ from emgpr.report.settings import settings_table
 from emgpr.report.tables import Cell, number, percent
 
 ENDINGS = (".html", ".htm")
+SCRIPT = ("numbers", "plot", "map", "line", "start")  # of the page, in this order
 
 
 def write_report(
@@ -131,7 +132,7 @@ def _figures(model: Any, Y: Any, checks: accuracy.Checks) -> list[tuple[str, Cel
     return [
         ("sites", number(len(Y))),
         ("outputs" if several else "output", number(len(summary))),
-        (f"readings, {percent(missing).text} missing", number(n)),
+        (f"readings, {percent(missing).text if missing else 'none'} missing", number(n)),
         (
             "of variance explained" + (" (median output)" if several else ""),
             percent(float((1 - summary["smse"]).median())),
@@ -155,7 +156,9 @@ def _rendered(jinja2: Any, content: dict[str, Any]) -> str:
         lstrip_blocks=True,
     )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
-    script, style = _text("maps.js"), _text("style.css") + structure.heat_style()
+    parts = "\n".join(_text(f"script/{part}.js") for part in SCRIPT)
+    script = f'"use strict";\n{{\n{parts}}}\n'
+    style = _text("style.css") + structure.heat_style()
     return environment.get_template("template.html").render(
         content,
         script=script,

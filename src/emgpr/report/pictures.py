@@ -15,13 +15,14 @@ from matplotlib.figure import Figure
 from emgpr import plots
 from emgpr.geo import is_geographic
 from emgpr.plots.latents import strongest
-from emgpr.plots.surface import nodes_over, running_on
+from emgpr.plots.surface import as_on_paper, nodes_over, running_on, shape_of
 from emgpr.plots.variograms import FEW
 from emgpr.report.charts import ACROSS, MOST_OUTPUTS
 from emgpr.report.names import Named
 
 ABREAST = 3  # panels beside each other, so that letters stay large enough
 DENSE = 1500  # points beyond which a drawing takes more than an image
+WIDE = 600  # pixels beyond which letters of a picture that must fit a phone are too small
 COARSE = 36  # nodes along a map of a latent
 FEWEST = 3  # sites that a variogram needs
 STYLE = {
@@ -40,7 +41,7 @@ class Picture:
     alt: str
     width: int
     height: int
-    is_wide: bool  # panels beside each other: on a narrow screen it scrolls
+    is_wide: bool  # on a narrow screen it scrolls
 
 
 def calibration(of: Named) -> list[Picture]:
@@ -111,11 +112,14 @@ def latents(of: Named) -> Picture | None:
     X, _ = model.training_data()
     if X.shape[1] > 2:
         return None
-    nodes = nodes_over(running_on(model, X), COARSE, at_least=ACROSS) if X.shape[1] == 2 else None
+    nodes, height = None, 0.8
+    if X.shape[1] == 2:
+        nodes = nodes_over(running_on(model, X), COARSE, at_least=ACROSS)
+        _, height = shape_of(as_on_paper(nodes), of.units)
     most = 2 * ABREAST
     return _drawn(
         len(strongest(model, limit=most)),
-        (3.6, 3.5),
+        (3.9, 0.9 + 2.6 * height),
         lambda axes: plots.latents(model, nodes, limit=most, units=of.units, axes=axes),
         "The latent processes that bring the outputs the most variance, given the readings, with "
         "length-scales and the outputs that hear them most.",
@@ -148,7 +152,7 @@ def _drawn(
     kind = "png" if dense else "svg+xml"
     source = f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode('ascii')}"
     width, height = (round(96 * inches) for inches in figure.get_size_inches())
-    return Picture(source, alt, width, height, columns > 1)
+    return Picture(source, alt, width, height, width > WIDE)
 
 
 @contextmanager

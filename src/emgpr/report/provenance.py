@@ -93,14 +93,14 @@ def provenance(source: Source) -> Table:
         *((package, words(version)) for package, version in now["versions"].items()),
         ("matplotlib", words(matplotlib.__version__)),
         ("Seed (random_state)", words(repr(source.model.random_state), "code")),
-        ("Training data, SHA-256", words(checksum(X, Y), "code")),
+        ("Training data, SHA-256", words(checksum(X, Y), "code hash")),
     ]
     if source.path is not None:
         rows += [
             ("Model file", words(source.path.name, "code")),
             ("Model file, written", words(f"{source.created} by emgpr {source.writer}")),
             ("Model file, bytes", number(source.size)),
-            ("Model file, SHA-256", words(source.sha256, "code")),
+            ("Model file, SHA-256", words(source.sha256, "code hash")),
         ]
     return Table(
         "Where this report comes from",

@@ -57,7 +57,8 @@ def _heat(value: float) -> Cell:
     if not np.isfinite(value):
         return Cell("–", mark="heat")
     step = round((np.clip(value, -1, 1) + 1) / 2 * (STEPS - 1))
-    return Cell(f"{value:.2f}".replace("-", "−"), float(value), f"heat h{step}")
+    text = f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−")  # no −0.00
+    return Cell(text, float(value), f"heat h{step}")
 
 
 def heat_style() -> str:

@@ -30,6 +30,12 @@ class Table:
     note: str = ""
     is_heat_map: bool = False
 
+    def full(self) -> "Table":
+        """Without the columns in which nothing is said, such as those of units that none knows."""
+        kept = [i for i in range(len(self.heads)) if any(row[i].text for row in self.rows)]
+        rows = [[row[i] for i in kept] for row in self.rows]
+        return replace(self, heads=[self.heads[i] for i in kept], rows=rows)
+
 
 def number(value: Any, figures: int = FIGURES) -> Cell:
     """A number to so many significant figures; whole ones as they are.
