@@ -71,11 +71,11 @@ class Truth:
             yield self.chunk(min(CHUNK, places - start), rng)
 
 
-def row_of(places: int, seed: int = 0, verbose: int = 0) -> Row:
+def row_of(places: int, seed: int = 0, **settings: Any) -> Row:
     """What one pass over so many places costs and gives."""
     rng = np.random.default_rng(seed)
     truth = Truth(rng)
-    model = OnePassGP(box=BOX, random_state=seed, verbose=verbose)
+    model = OnePassGP(box=BOX, random_state=seed, **settings)
     first = next(truth.chunks(places, seed))
     began = time.perf_counter()
     model.start(*first)
@@ -179,7 +179,7 @@ def main() -> None:
     parser.add_argument("--verbose", type=int, default=0)
     args = parser.parse_args()
     rows = (
-        (row_of(n, args.seed, args.verbose) for n in args.places)
+        (row_of(n, args.seed, verbose=args.verbose) for n in args.places)
         if args.dense is None
         else (beside_dense(n, args.seed, args.device, args.learn) for n in args.dense)
     )

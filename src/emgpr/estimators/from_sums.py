@@ -66,25 +66,24 @@ def two_steps(
 
 
 def enough_of_each(
-    seen: Bool[Array, "D N"], n: int, least: int, rng: np.random.Generator
+    seen: Bool[Array, "D N"],
+    sites: Int[Array, " n"],
+    least: int,
+    rng: np.random.Generator,
 ) -> Int[Array, " _"]:
-    """n of the sites at random, or all; and more, until `least` readings of each output are there.
+    """These sites, and others, until `least` readings of each output are there, or all.
 
     >>> seen = np.array([[True] * 1000, [False] * 997 + [True] * 3])
-    >>> sites = enough_of_each(seen, 10, 3, np.random.default_rng(0))
-    >>> len(sites) <= 13, int(seen[1, sites].sum())
-    (True, 3)
+    >>> sites = enough_of_each(seen, np.arange(10), 3, np.random.default_rng(0))
+    >>> len(sites), int(seen[1, sites].sum())
+    (13, 3)
     """
-    N = seen.shape[1]
-    if n >= N:
-        return np.arange(N)
-    chosen = rng.choice(N, n, replace=False)
     for own in seen:
-        short = least - int(own[chosen].sum())
+        short = least - int(own[sites].sum())
         if short > 0:
-            others = np.setdiff1d(np.flatnonzero(own), chosen)
-            chosen = np.append(chosen, rng.permutation(others)[:short])
-    return np.sort(chosen)
+            others = np.setdiff1d(np.flatnonzero(own), sites)
+            sites = np.append(sites, rng.permutation(others)[:short])
+    return np.sort(sites)
 
 
 def shares_of(mixture: Mixture, n_inputs: int) -> Float[Array, "D Q"]:

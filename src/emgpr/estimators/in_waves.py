@@ -23,6 +23,8 @@ from emgpr.weights import Mixture
 
 Array = np.ndarray
 
+MOST_INPUTS = 3
+TOO_MUCH = 0.2  # share of an output's variance: waves that leave out more are no model of it
 PADDING = 0.05  # of the extent of the box, by which the waves go on beyond every side
 BEYOND = 0.25  # of the room around that, in which echoes of the far side are faint yet
 
@@ -37,6 +39,7 @@ class InWaves(Mapper):
     _sums: Sums
     _mixture: Mixture
     _basis: Basis
+    _told_of: float  # share of an output's variance
     _cov_waves: Complex[Array, "pairs *n"]
 
     def _hold(self, mixture: Mixture, basis: Basis) -> None:
@@ -60,15 +63,8 @@ class InWaves(Mapper):
         self.log_marginal_likelihood_value_ = posterior.log_likelihood
         self._mean_waves = posterior.mean_waves()
         self._cov_waves = posterior.cov_waves()[np.tril_indices(D)]
-        if share.max() > self.tolerance:
-            warnings.warn(
-                f"{basis.n_functions} functions leave out {share.max():.2g} of the variance of "
-                f"output {self.output_names_[int(share.argmax())]!r}, more than tolerance="
-                f"{self.tolerance:g}. Intervals count it as uncertainty; some of it will have been "
-                "taken for noise. Set n_functions higher, or tolerance to accept it.",
-                UserWarning,
-                stacklevel=4,
-            )
+        if share.max() > max(self.tolerance, self._told_of):
+            self._doubt_waves()
 
     def _posterior(self) -> Posterior:
         mixture, basis = self._mixture, self._basis
@@ -123,6 +119,9 @@ class InWaves(Mapper):
         each_place = np.broadcast_to(spread, (len(x), *spread.shape))
         return np.swapaxes(drawn, 1, 2) + draw_each(each_place, n, rng)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_mean_waves")
+
     def _around(self) -> Float[Array, "2 P"]:
         if is_geographic(self.crs):
             raise ValueError(
@@ -156,3 +155,63 @@ class InWaves(Mapper):
                 f"and is {x[outside[:, p], p][0]:g} there. Leave them out, or fit with "
                 "box=(lows, highs) that holds all places you will have."
             )
+
+    def _doubt_waves(self) -> None:
+        """Tell of variance that waves leave out; raise if it is so much that they are no model."""
+        share = left_out(self._mixture, self._basis)[1]
+        d = int(share.argmax())
+        self._told_of = float(share[d])
+        kernels = ", ".join(str(kernel) for kernel in self._mixture.kernels)
+        extent = " × ".join(f"{side:g}" for side in np.ptp(self.box_, axis=0))
+        said = (
+            f"{self._basis.n_functions} functions leave out {share[d]:.2g} of the variance of "
+            f"output {self.output_names_[d]!r}, more than tolerance={self.tolerance:g}: {kernels} "
+            f"are short or rough beside a region of {extent}."
+        )
+        if share[d] > TOO_MUCH:
+            raise ValueError(
+                f"{said} That is too much. Set n_functions higher (time grows with its cube), take "
+                "a smaller region or a smoother kernel, or use EMGPR, which predicts from "
+                "neighbours."
+            )
+        if share[d] > self.tolerance:
+            warnings.warn(
+                f"{said} It is taken for noise, and counted as uncertainty. Set n_functions higher "
+                "(time grows with its cube), or tolerance to accept it.",
+                UserWarning,
+                stacklevel=5,
+            )
+
+    def _refuse_unread(self) -> None:
+        read = {d for outputs in self._sums.terms for d in outputs}
+        for d, name in enumerate(self.output_names_):
+            if d not in read:
+                raise ValueError(
+                    f"No reading of output {name!r} is in the sums. Take in chunks that have some "
+                    "before learning."
+                )
+
+
+def corners_of(box: Any, x: Float[Array, "N P"]) -> Float[Array, "2 P"]:
+    """Lowest and highest inputs of a box: as the user said, or around the data."""
+    P = x.shape[1]
+    if P > MOST_INPUTS:
+        raise ValueError(
+            f"Kernels would see {P} input columns; waves are for at most {MOST_INPUTS}, since with "
+            "every further one their number is multiplied. Use EMGPR, or fewer columns."
+        )
+    corners = np.stack([x.min(axis=0), x.max(axis=0)])
+    if not isinstance(box, str):
+        corners = np.array(box, dtype=float)
+        if corners.shape != (2, P):
+            raise ValueError(
+                f"box has shape {corners.shape}; expected (2, {P}): the lowest and the highest "
+                "value of each input."
+            )
+    for p, (low, high) in enumerate(corners.T):
+        if not low < high:
+            raise ValueError(
+                f"Input {p} goes from {low:g} to {high:g}; expected a range. Leave out an input "
+                "that has one value, or give box=(lows, highs) if others are to come."
+            )
+    return corners

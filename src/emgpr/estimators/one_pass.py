@@ -7,7 +7,7 @@ from operator import add
 from typing import Any, Literal, Self
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 
@@ -24,8 +24,8 @@ from emgpr.estimators.door import (
     steps_of,
 )
 from emgpr.estimators.doubts import about_inputs, about_outputs
-from emgpr.estimators.from_sums import Ascent, enough_of_each, left_out, shares_of, two_steps
-from emgpr.estimators.in_waves import InWaves
+from emgpr.estimators.from_sums import Ascent, enough_of_each, shares_of, two_steps
+from emgpr.estimators.in_waves import InWaves, corners_of
 from emgpr.estimators.keeping import all_or_nothing
 from emgpr.estimators.settings import Configured, check_one_pass, kernels_for
 from emgpr.execution import RandomState, each, generator, threads_for
@@ -37,12 +37,10 @@ Array = np.ndarray
 
 CHUNK = 100_000  # places that are summed at a time
 SAMPLE = 100_000  # rows that are looked at for odd values, and from which the start is drawn
-MOST_INPUTS = 3
 IDEAL = 1e-6  # share of an output's variance left out, if it costs little
 AFFORDABLE, MOST = 1500, 3000  # coefficients: a fifth of a second, and one, for each step
-COARSE = Fineness(1e-2, 1e-3, 200, 200)  # on the way
+ON_THE_WAY = 600  # and to find the ranges by which a box is measured
 LEAST = 100  # readings of each output in a sample, if there are so many
-TOO_MUCH = 0.2  # share of an output's variance: waves that leave out more are no model of it
 
 
 class OnePassGP(Configured, InWaves):
@@ -238,22 +236,20 @@ class OnePassGP(Configured, InWaves):
         if first:
             P, D = numbers.shape[1], len(names)
             self._ranges = np.stack([np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)])
-            some = enough_of_each(~np.isnan(Y.T), SAMPLE, LEAST, np.random.default_rng(0))
+            some = _some(Y, np.random.default_rng(0))
             for doubt in (
                 *about_inputs(numbers[some], names_of(X, P), steps_of(X, P), self.crs),
                 *about_outputs(Y[some], names, steps_of(y, D), centred=self.normalize_y),
             ):
                 warnings.warn(doubt, UserWarning, stacklevel=3)
-        x = placed(self, numbers)
-        if not first:
-            self._refuse_outside(x)
-        return x, Y
+        return placed(self, numbers), Y
 
     def _begin(self, x: Float[Array, "N P"], Y: Float[Array, "N D"]) -> None:
         """The scale of the outputs, the box, the two steps on some sites, and the waves."""
         rng, names = generator(self.random_state), self.output_names_
-        self.box_ = self._corners(x)
-        some = enough_of_each(~np.isnan(Y.T), SAMPLE, LEAST, rng)
+        self.__dict__.pop("_mean_waves", None)  # nothing is known yet
+        self.box_ = corners_of(self.box, x)
+        some = _some(Y, rng)
         x, Y = x[some], Y[some]
         self.transforms_ = one_each(vars(self)["transform"], names)
         self._scale = Marginals.learned(
@@ -263,8 +259,7 @@ class OnePassGP(Configured, InWaves):
         if self.normalize_y:  # what rounding left of a constant would be taken for a signal
             Z = np.where(is_constant(Y) & ~np.isnan(Z), 0.0, Z)
         seen = Observations.from_table(x, Z)
-        near = np.union1d(seen.some(self.n_start), enough_of_each(seen.seen, 1, LEAST, rng))
-        seen = seen.at(near)
+        seen = seen.at(enough_of_each(seen.seen, seen.some(self.n_start), LEAST, rng))
         D = seen.n_tasks
         Q = D if self.n_latents is None else int(self.n_latents)
         rank = min(2 if self.rank is None else int(self.rank), D)
@@ -284,19 +279,23 @@ class OnePassGP(Configured, InWaves):
             )  # fmt: skip
         self._ascent = Ascent(self._mixture, seen, self.noise == "correlated" and D > 1, names)
         self._fineness = self._afford(min(D, Q * rank))
-        self._basis = self._waves(COARSE)
-        # Outputs alone show few of the latents' ranges, by which the box is measured.
+        self._basis = self._waves(self._fineness)
+        self._doubt_waves()  # before what they have not is taken for noise
+        # Outputs alone do not show the ranges of the latents, by which the box is measured.
+        n = ON_THE_WAY // min(D, Q * rank)
+        coarse = Fineness(max(0.01, self.tolerance), 1e-3, n, n)
+        self._basis = self._waves(coarse)
+        sums = Sums.of(self._basis.lattice, seen)
         way = self._ascent.learn(
-            Sums.of(self._basis.lattice, seen), self._mixture, self._basis, COARSE, self.max_iter,
-            self.verbose,
-        )  # fmt: skip
+            sums, self._mixture, self._basis, coarse, self.max_iter, self.verbose
+        )
         self._mixture = way.mixture
         self._basis = self._waves(self._fineness)
-        self._refuse_too_rough()
         self._sums = Sums(self._basis.lattice)
 
     def _over(self, x: Float[Array, "N P"], Y: Float[Array, "N D"]) -> Sums:
         """Sums over places, in chunks."""
+        self._refuse_outside(x)
         work = partial(_sums_of, self._basis.lattice, self._scale, self.output_names_)
         parts = [slice(start, start + CHUNK) for start in range(0, len(x), CHUNK)]
         chunks = [(x[part], Y[part]) for part in parts]
@@ -317,55 +316,12 @@ class OnePassGP(Configured, InWaves):
             return Fineness(self.tolerance, IDEAL, AFFORDABLE // n_columns, MOST // n_columns)
         return Fineness(self.tolerance, IDEAL, int(self.n_functions), int(self.n_functions))
 
-    def _corners(self, x: Float[Array, "N P"]) -> Float[Array, "2 P"]:
-        """Of the box: as the user said, or around the data."""
-        P = x.shape[1]
-        if P > MOST_INPUTS:
-            raise ValueError(
-                f"X has {P} columns{' as kernels see them' if self.crs else ''}; waves are for at "
-                f"most {MOST_INPUTS}, since their number grows with every one. Use EMGPR, or fewer "
-                "columns."
-            )
-        corners = np.stack([x.min(axis=0), x.max(axis=0)])
-        if not isinstance(self.box, str):
-            corners = np.array(self.box, dtype=float)
-            if corners.shape != (2, P):
-                raise ValueError(
-                    f"box has shape {corners.shape}; expected (2, {P}): the lowest and the highest "
-                    "value of each input."
-                )
-        flat = np.flatnonzero(~(corners[1] > corners[0]))
-        if len(flat):
-            raise ValueError(
-                f"Input {flat[0]} goes from {corners[0, flat[0]]:g} to {corners[1, flat[0]]:g}; "
-                "expected a range. Leave out an input that has one value, or give box=(lows, highs)"
-                " if more are to come."
-            )
-        return corners
 
-    def _refuse_too_rough(self) -> None:
-        """Raise if waves would leave out so much that they are another model."""
-        share = left_out(self._mixture, self._basis)[1]
-        d = int(share.argmax())
-        if share[d] > TOO_MUCH:
-            kernels = ", ".join(str(kernel) for kernel in self._mixture.kernels)
-            extent = " × ".join(f"{side:g}" for side in np.ptp(self.box_, axis=0))
-            raise ValueError(
-                f"{self._basis.n_functions} functions would leave out {share[d]:.0%} of the "
-                f"variance of output {self.output_names_[d]!r}: {kernels}, as found on "
-                f"{self.n_start} sites, are short or rough beside a region of {extent}. Set "
-                "n_functions higher (time grows with its cube), take a smaller region or a smoother"
-                " kernel, or use EMGPR, which predicts from neighbours."
-            )
-
-    def _refuse_unread(self) -> None:
-        read = {d for outputs in self._sums.terms for d in outputs}
-        for d, name in enumerate(self.output_names_):
-            if d not in read:
-                raise ValueError(
-                    f"No reading of output {name!r} is in the sums. Take in chunks that have some "
-                    "before learning."
-                )
+def _some(Y: Float[Array, "N D"], rng: np.random.Generator) -> Int[Array, " _"]:
+    """Rows to look at: all, or so many at random, and enough that hold each output."""
+    every = np.arange(len(Y))
+    some = every if len(Y) <= SAMPLE else rng.choice(every, SAMPLE, replace=False)
+    return enough_of_each(~np.isnan(Y.T), some, LEAST, rng)
 
 
 def _sums_of(
