@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import emgpr
 from emgpr import EMGPR, IndependentGP
-from emgpr.report import checksum, write_report
+from emgpr.report import charts, checksum, write_report
 
 ALL = ["metals", "joint", "channels", "cadmium", "core", "soil", "globe", "hostile"]
 RBF_FIXED = RBF(0.3, "fixed")
@@ -134,6 +134,25 @@ def test_maps_run_on_across_the_date_line(globe, page_of):
     width, height = ((data[axis]["n"] - 1) * data[axis]["step"] for axis in "xy")
     middle = np.radians(data["y"]["first"] + height / 2)
     assert data["aspect"] == pytest.approx(height / (width * np.cos(middle)))
+
+
+def test_of_many_outputs_and_sites_some_are_drawn_and_it_says_so(metals, monkeypatch):
+    monkeypatch.setattr(charts, "MOST_OUTPUTS", 2)
+    monkeypatch.setattr(charts, "MOST_SITES", 10)
+    monkeypatch.setattr(charts, "FINEST", charts.COARSEST)
+    made = charts.charts(metals, *metals.training_data(), {})
+    assert [output["name"] for output in made.data["outputs"]] == ["Cd", "Ni"]
+    assert made.why == "The first 2 of 3 outputs are drawn."
+    assert len(unpacked(made.data["sites"]["x"], "<f8")) == 10
+    assert made.table.note.endswith("10 of 90 sites are marked.")
+
+
+def test_maps_are_coarser_where_predictions_are_dear(metals, monkeypatch):
+    finest = charts.side_of(metals)
+    monkeypatch.setattr(charts, "WORK", charts.WORK / 20)
+    assert charts.COARSEST < charts.side_of(metals) < finest == charts.FINEST
+    monkeypatch.setattr(charts, "WORK", 1.0)
+    assert charts.side_of(metals) == charts.COARSEST
 
 
 def test_lines_hold_centre_and_band(core, page_of):

@@ -7,6 +7,7 @@ EMGPR_BROWSER=required makes that a failure.
 import os
 import re
 import shutil
+import zlib
 
 import numpy as np
 import pandas as pd
@@ -274,9 +275,27 @@ def test_readings_can_be_hidden_and_the_dark_has_its_own_colours(metals, opened)
     page.emulate_media(color_scheme="dark")
     assert page.evaluate(paper) != light
     assert base.evaluate(image) != without
+
+
+def images_of(pdf, width):
+    """The bytes of the images of this width in a PDF."""
+    for found in re.finditer(rb"/Subtype\s*/Image\s*/Width (\d+)", pdf):
+        if int(found[1]) == width:
+            start = pdf.index(b"\n", pdf.index(b"stream", found.end())) + 1
+            yield zlib.decompressobj().decompress(pdf[start:])
+
+
+def test_the_maps_are_on_paper_too_in_light_colours(metals, opened):
+    page = opened(metals, color_scheme="dark")
+    paper = page.locator("canvas.paper")
+    width = paper.first.evaluate("canvas => canvas.width")
+    shown = [image for image in images_of(page.pdf(), width) if len(set(image)) > 100]
+    assert len(shown) >= paper.count()
     page.emulate_media(media="print")
+    assert paper.first.is_visible()
+    assert not page.locator("canvas.base").first.is_visible()
     assert not page.locator("nav").is_visible()
-    assert page.evaluate(paper) == "rgb(255, 255, 255)"
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
 def test_names_run_no_code(hostile, opened):

@@ -21,9 +21,10 @@ class LinePlot extends Plot {
 
   ratio() { return 0.5; }
 
-  draw() {
-    this.size(12);
-    const colours = theme(), pen = this.base.getContext("2d"), { xs } = this;
+  beside() { return 12; }
+
+  render(pen, colours) {
+    const { xs } = this;
     pen.clearRect(0, 0, this.width, this.height);
     this.axes(pen, colours, this.right, this.up);
     pen.save();

@@ -56,10 +56,9 @@ class MapPlot extends Plot {
     return small;
   }
 
-  draw() {
-    this.size(Math.max(...this.group.plots.map((plot) => plot.besideBar())));
-    const pen = this.base.getContext("2d");
-    const colours = theme();
+  beside() { return Math.max(...this.group.plots.map((plot) => plot.besideBar())); }
+
+  render(pen, colours) {
     const { left, top, width, height } = this.box;
     const [right, up] = this.group.inputs;
     pen.clearRect(0, 0, this.width, this.height);

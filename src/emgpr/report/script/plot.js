@@ -1,11 +1,11 @@
-// A plot: two canvases, one of which is drawn anew at every move; and plots that show one place.
+// A plot: a canvas for the screen, one for paper, and one above them that is drawn anew at every
+// move; and plots that show the same place.
 
 const all = JSON.parse(document.getElementById("data").textContent);
 const light = { ink: "#1a1f25", muted: "#5a6672", line: "#d9dee4", accent: "#0a6a94", paper: "#ffffff" };
 const spoken = document.getElementById("spoken");
 const font = "12px system-ui, sans-serif";
 const near = 10; // pixels within which a reading is meant
-let printing = false;
 
 function unpacked(text, Kind) {
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
@@ -15,7 +15,6 @@ const floats = (text) => unpacked(text, Float32Array);
 const doubles = (text) => unpacked(text, Float64Array);
 
 function theme() {
-  if (printing) return light;
   const style = getComputedStyle(document.documentElement);
   const found = {};
   for (const name of Object.keys(light)) found[name] = style.getPropertyValue(`--${name}`).trim() || light[name];
@@ -27,6 +26,7 @@ class Plot {
     this.element = element;
     this.group = group;
     this.base = this.add("canvas", "base");
+    this.paper = this.add("canvas", "paper");
     this.over = this.add("canvas", "over");
     this.tip = this.add("div", "tip");
     this.tip.hidden = true;
@@ -60,12 +60,19 @@ class Plot {
     }
     this.height = Math.round(this.box.top + this.box.height + 42);
     const dense = Math.max(1, window.devicePixelRatio || 1);
-    for (const canvas of [this.base, this.over]) {
-      canvas.width = Math.round(this.width * dense);
-      canvas.height = Math.round(this.height * dense);
-      canvas.getContext("2d").setTransform(dense, 0, 0, dense, 0, 0);
+    for (const canvas of [this.base, this.paper, this.over]) {
+      const scale = canvas === this.paper ? 2 * dense : dense; // paper is finer than screens
+      canvas.width = Math.round(this.width * scale);
+      canvas.height = Math.round(this.height * scale);
+      canvas.getContext("2d").setTransform(scale, 0, 0, scale, 0, 0);
     }
-    this.base.style.height = `${this.height}px`;
+  }
+
+  // A browser that prints takes what was drawn before, so what goes on paper is drawn beforehand.
+  draw() {
+    this.size(this.beside());
+    this.render(this.base.getContext("2d"), theme());
+    this.render(this.paper.getContext("2d"), light);
   }
 
   // Room for the longest number beside the axis, and its title.

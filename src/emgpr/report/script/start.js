@@ -63,7 +63,6 @@ function fit() {
 
 fit();
 new ResizeObserver(() => requestAnimationFrame(fit)).observe(document.body);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-for (const [kind, flag] of [["beforeprint", true], ["afterprint", false]]) {
-  addEventListener(kind, () => { printing = flag; redraw(); });
-}
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  if (!matchMedia("print").matches) redraw();
+});
