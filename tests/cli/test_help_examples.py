@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 from typer.main import get_command
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 
 from emgpr.cli import app
 
+BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 NEEDS_FILES_OR_MINUTES = ("swath", "demo", "reproduce")  # each with tests of its own
 
 
@@ -74,3 +76,14 @@ def test_the_examples_run_as_printed(tmp_path, monkeypatch):
             assert (tmp_path / example.split(" -o ")[1]).stat().st_size > 500, example
     every = {path.split()[0] for path in EXAMPLES if path}
     assert done == every - set(NEEDS_FILES_OR_MINUTES)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/command-line.md"])
+def test_what_the_pages_show_is_in_the_help(page):
+    """So it is run, above."""
+    text = (Path(__file__).parents[2] / page).read_text(encoding="utf-8")
+    shown = [line for block in BLOCK.findall(text) for line in block.splitlines() if line]
+    shown = [re.split(r"\s{2,}#", line)[0] for line in shown if line.startswith("emgpr ")]
+    known = {example for examples in EXAMPLES.values() for example in examples}
+    assert len(shown) >= 5
+    assert set(shown) <= known

@@ -1,5 +1,6 @@
 """Files that commands read and write: asked about before anything long starts."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ def to_write(out: Path, force: bool, kinds: Sequence[str] = ()) -> Path:
             f"there is no folder {out.parent} to write {out.name} to. Make it, or name another.",
             USAGE,
         )
+    if not os.access(out.parent, os.W_OK):
+        raise complain(f"{out.parent} may not be written to. Name another folder.", USAGE)
     if out.is_dir():
         raise complain(f"{out} is a folder; name a file in it.", USAGE)
     if out.exists() and not force:
@@ -30,8 +33,28 @@ def read_columns(file: Path, columns: Sequence[str], missing: Sequence[str]) -> 
     with reading():
         from emgpr.io import read_table, without_codes
 
-        table = read_table(file, columns)
-        return without_codes(table, missing) if missing else table
+        table = without_codes(read_table(file, columns), missing)
+        for name in table.columns:
+            _refuse_some_text(table[name], file)
+        return table
+
+
+def _refuse_some_text(column: Any, file: Path) -> None:
+    """Text here and there in a column of numbers, such as "<0.2"; of all text others complain."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(column):
+        return
+    numbers = pd.to_numeric(column.astype(object), errors="coerce")
+    words = column[numbers.isna() & column.notna()].astype(str)
+    if 0 < len(words) < 0.5 * column.notna().sum():
+        kinds = list(dict.fromkeys(words.str.strip()))
+        shown = ", ".join(map(repr, kinds[:3])) + (", …" if len(kinds) > 3 else "")
+        raise ValueError(
+            f"Column {column.name!r} of {file} holds text in {len(words)} of {len(column)} rows "
+            f"({shown}). Write numbers there; or add --missing {','.join(kinds[:3])!r}, and they "
+            "were not measured."
+        )
 
 
 def codes(missing: str | None) -> list[str]:
@@ -49,8 +72,9 @@ def read_model(file: Path) -> Any:
     """The fitted model of a file."""
     with reading():
         from emgpr import load
+        from emgpr.io.files import existing
 
-        return load(file)
+        return load(existing(file))
 
 
 def with_places(table: Any, names: Sequence[str], what: str) -> Any:
@@ -58,6 +82,6 @@ def with_places(table: Any, names: Sequence[str], what: str) -> Any:
     whole = table[list(names)].notna().all(axis=1).to_numpy()
     if not whole.all():
         bare = [str(row + 1) for row in (~whole).nonzero()[0]]
-        rows = ", ".join(bare[:5]) + (", …" if len(bare) > 5 else "")
+        rows = "row " + ", ".join(bare[:5]) + (", …" if len(bare) > 5 else "")
         say(f"warning: {len(bare)} of {len(table)} rows have no place ({rows}); {what}.")
     return whole

@@ -57,7 +57,7 @@ def fit(
     """
     x, y = columns(inputs, outputs)
     model = model_of(
-        log=log, transform=transform, crs=crs, paper=paper, kernel=kernel, seed=seed, jobs=jobs,
+        y, log=log, transform=transform, crs=crs, paper=paper, kernel=kernel, seed=seed, jobs=jobs,
         device=device,
     )  # fmt: skip
     if not (check or plan):
@@ -98,6 +98,7 @@ def columns(inputs: str | None, outputs: str | None) -> tuple[list[str], list[st
 
 
 def model_of(
+    outputs: list[str],
     *,
     log: bool,
     transform: str | None,
@@ -109,7 +110,7 @@ def model_of(
     device: str = "cpu",
 ) -> Any:
     """The estimator that the options ask for, its settings checked."""
-    chosen = given.transform_of(log, transform)
+    chosen = given.transform_of(log, transform, outputs, None if paper else "auto")
     with reading():  # an extra that is missing, a crs that is none
         from sklearn.gaussian_process.kernels import RBF, Matern
 
@@ -123,13 +124,12 @@ def model_of(
             "matern32": Matern(nu=1.5),
             "matern52": Matern(nu=2.5),
         }
-        settings: dict[str, Any] = {} if kernel is None else {"kernel": kernels[kernel]}
-        if chosen != "default":
-            settings["transform"] = chosen
+        own: dict[str, Any] = {} if kernel is None else {"kernel": kernels[kernel]}
         make = EMGPR.paper if paper else EMGPR
         model = make(
-            **settings, crs=crs, random_state=seed, n_jobs=jobs, device=device, verbose=progress()
-        )
+            **own, transform=chosen, crs=crs, random_state=seed, n_jobs=jobs, device=device,
+            verbose=progress(),
+        )  # fmt: skip
         try:
             check_settings(model)
         except ValueError as error:
@@ -141,6 +141,8 @@ def read_places(data: Path, x: list[str], y: list[str], missing: str | None) -> 
     """Inputs and outputs, of the rows that have a place."""
     table = read_columns(data, [*x, *y], codes(missing))
     table = table[with_places(table, x, "they are left out")]
+    if not len(table):
+        raise complain(f"{data} has no row with a place: {', '.join(x)}.", BAD_DATA)
     return table[x], table[y]
 
 

@@ -1,7 +1,7 @@
 """`emgpr grid`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -40,13 +40,17 @@ def grid(
       emgpr grid jura.emgpr --spacing 0.1 --units Cd=mg/kg,Ni=mg/kg,Zn=mg/kg,Xloc=km -o jura.nc
       emgpr grid jura.emgpr --spacing 0.1 --inside region.geojson --above Cd=0.8 -o jura.tif
     """
-    asked = {
-        "quantiles": given.numbers(quantiles, "--quantiles"),
+    asked: dict[str, Any] = {
+        "quantiles": given.probabilities(quantiles),
         "exceedance": given.limits(above),
         "units": given.units_of(units),
         "bounds": given.numbers(bounds, "--bounds"),
         "spacing": given.numbers(spacing, "--spacing"),
     }
+    if len(asked["spacing"]) > 2 or not min(asked["spacing"]) > 0:
+        raise complain(f"--spacing {spacing}; expected a distance above 0, or two: 1,2.", USAGE)
+    if bounds is not None and len(asked["bounds"]) != 4:
+        raise complain(f"--bounds {bounds}; expected west,south,east,north.", USAGE)
     with reading():
         from emgpr.io.maps import GEOTIFF, NETCDF, check_writable, write_map
 
@@ -56,6 +60,9 @@ def grid(
             raise complain("quantiles go into NetCDF only: name the map .nc", USAGE)
         fitted = read_model(model)
         fitted.verbose = progress()
+        given.known_to(fitted, asked["exceedance"], "--above")
+        if isinstance(asked["units"], dict):
+            given.known_to(fitted, asked["units"], "--units", inputs=True)
         made = fitted.predict_grid(inside=inside, crs=crs, **asked)
         write_map(made, out)
     first = made[next(iter(made.data_vars))]

@@ -1,6 +1,6 @@
 """Options that several commands have, and what their words mean."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -113,6 +113,26 @@ def limits(above: str | None) -> dict[str, float] | None:
     return None if above is None else pairs(above, "--above", _number)
 
 
+def probabilities(given: str | None) -> list[float] | None:
+    """Those of --quantiles."""
+    found = numbers(given, "--quantiles")
+    if found is not None and (len(set(found)) < len(found) or not all(0 < p < 1 for p in found)):
+        raise complain(
+            f"--quantiles {given}; expected probabilities between 0 and 1, each once: 0.05,0.95.",
+            USAGE,
+        )
+    return found
+
+
+def known_to(model: Any, names: Iterable[str] | None, option: str, *, inputs: bool = False) -> None:
+    """Refuse names that are no outputs of a fitted model, and no inputs if these may be meant."""
+    have = list(model.output_names_)
+    have += [str(name) for name in getattr(model, "feature_names_in_", [])] if inputs else []
+    for name in names or ():
+        if name not in have:
+            raise complain(f"{option} names {name!r}; the model has {', '.join(have)}.", USAGE)
+
+
 def units_of(given: str | None) -> str | dict[str, str] | None:
     """The units of --units: one for all outputs, or by column.
 
@@ -124,19 +144,25 @@ def units_of(given: str | None) -> str | dict[str, str] | None:
     return pairs(given, "--units", lambda value, _: value)
 
 
-def transform_of(log: bool, given: str | None) -> Any:
-    """The transform that --log and --transform ask for; "default" if neither is given.
+def transform_of(log: bool, given: str | None, outputs: Sequence[str], default: Any) -> Any:
+    """The transform that --log and --transform ask for; the default where they do not say.
 
-    >>> transform_of(False, "Cd=log,pH=none"), transform_of(True, None)
-    ({'Cd': 'log', 'pH': None}, 'log')
+    >>> transform_of(False, "Cd=log,pH=none", ["Cd", "pH", "Zn"], "auto")
+    {'Cd': 'log', 'pH': None, 'Zn': 'auto'}
     """
     if log and given is not None:
         raise complain("--log is --transform log: give one of the two.", USAGE)
     if log:
         return "log"
     if given is None:
-        return "default"
-    return pairs(given, "--transform", _transform) if "=" in given else _transform(given, "")
+        return default
+    if "=" not in given:
+        return _transform(given)
+    found = pairs(given, "--transform", _transform)
+    for name in found:
+        if name not in outputs:
+            raise complain(f"--transform names {name!r}, which is not in -y.", USAGE)
+    return dict.fromkeys(outputs, default) | found
 
 
 def _transform(name: str, option: str = "") -> str | None:

@@ -55,16 +55,23 @@ def plot(
     to_write(out, force, ENDINGS)
     fitted = read_model(model)
     fitted.verbose = progress()
+    chosen = None if outputs is None else given.words(outputs, "--outputs")
+    of = given.units_of(units)
+    of = dict.fromkeys(fitted.output_names_, of) if isinstance(of, str) else of
+    given.known_to(fitted, chosen, "--outputs")
+    given.known_to(fitted, of, "--units", inputs=True)
     with reading():
         from emgpr.io.files import writing
 
-        figure = _drawn(fitted, what, outputs, given.units_of(units))
+        figure = _drawn(fitted, what, chosen, of)
         with writing(out) as partial:
             figure.savefig(partial, dpi=dpi, format=out.suffix[1:].lower())
     typer.echo(f"{what} of {', '.join(fitted.output_names_)}: {out}")
 
 
-def _drawn(model: Any, what: Picture, outputs: str | None, units: Any) -> Any:
+def _drawn(
+    model: Any, what: Picture, chosen: list[str] | None, units: dict[str, str] | None
+) -> Any:
     """The figure."""
     import matplotlib
 
@@ -74,16 +81,14 @@ def _drawn(model: Any, what: Picture, outputs: str | None, units: Any) -> Any:
 
     from emgpr import plots
 
-    chosen = None if outputs is None else given.words(outputs, "--outputs")
-    named = dict.fromkeys(model.output_names_, units) if isinstance(units, str) else units
     draw: dict[str, Any] = {
-        "maps": lambda: plots.maps(model, outputs=chosen, units=named),
-        "latents": lambda: plots.latents(model, units=named),
+        "maps": lambda: plots.maps(model, outputs=chosen, units=units),
+        "latents": lambda: plots.latents(model, units=units),
         "weights": lambda: plots.member_weights(model),
         "coregionalization": lambda: plots.coregionalization(model),
-        "variograms": lambda: plots.variograms(model, outputs=chosen, units=named),
+        "variograms": lambda: plots.variograms(model, outputs=chosen, units=units),
         "shares": lambda: plots.variance_shares(model),
-        "predictions": lambda: plots.measured_against_predicted(model, outputs=chosen, units=named),
+        "predictions": lambda: plots.measured_against_predicted(model, outputs=chosen, units=units),
         "calibration": lambda: _calibration(plots, plt, model, chosen),
     }
     return np.ravel(draw[what]())[0].get_figure(root=True)

@@ -1,5 +1,6 @@
 """`emgpr predict`."""
 
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,16 +42,20 @@ def predict(
     from emgpr.io.tables import KINDS
 
     asked: dict[str, Any] = {
-        "quantiles": given.numbers(quantiles, "--quantiles"),
+        "quantiles": given.probabilities(quantiles),
         "exceedance": given.limits(above),
     }
     others = [] if known is None else given.words(known, "--known")
     to_write(out, force, KINDS)
     fitted = read_model(model)
     fitted.verbose = progress()
+    given.known_to(fitted, others, "--known")
+    given.known_to(fitted, asked["exceedance"], "--above")
     inputs = input_columns(fitted)
     table = read_columns(at, [*inputs, *others], codes(missing))
     rows = with_places(table, inputs, "nothing is predicted there")
+    if not rows.any():
+        raise complain(f"{at} has no row with a place: {', '.join(inputs)}.", BAD_DATA)
     with reading():
         from emgpr.io import write_table
 
@@ -85,6 +90,8 @@ def _codes_refused(missing: str | None) -> Iterator[None]:
         try:
             yield
         except UserWarning as doubt:
+            code = re.findall(r" holds (\S+) \(", str(doubt))
             raise complain(
-                f"{doubt} Here: --missing with it; or --missing none, if it was measured.", BAD_DATA
+                f"{doubt} Here: --missing {' '.join(code)}; or --missing none, if it was measured.",
+                BAD_DATA,
             ) from doubt

@@ -55,7 +55,7 @@ def validate(
       emgpr validate jura.emgpr
       emgpr validate jura.emgpr --by block
       emgpr validate jura.csv -x Xloc,Yloc -y Cd,Ni,Zn --log --paper --by block --folds 3
-      emgpr validate jura.csv -x Xloc,Yloc -y Cd,Zn --log --paper --by output --folds 2 -o rows.csv
+      emgpr validate jura.csv -x Xloc,Yloc -y Cd,Ni,Zn --by output --folds 3 -o rows.csv
     """
     if out is not None:
         from emgpr.io.tables import KINDS
@@ -71,7 +71,7 @@ def validate(
     else:
         x, y = columns(inputs, outputs)
         model = model_of(
-            log=log, transform=transform, crs=crs, paper=paper, kernel=kernel, seed=seed
+            y, log=log, transform=transform, crs=crs, paper=paper, kernel=kernel, seed=seed
         )
         X, Y = read_places(source, x, y, missing)
         look_at(model, X, Y, missing)

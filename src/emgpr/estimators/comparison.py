@@ -108,13 +108,16 @@ class Comparison:
         first, *others = self.found
         table = self.table()
         shown = table[["n", "mae", "nlpd", "coverage"]].map("{:.4g}".format)
-        for column, heading in (("", f"{first} less it"), ("nlpd_", "in nlpd")):
+        for column, heading in (("", "mae"), ("nlpd_", "nlpd")):
             means, errors = table[f"{column}difference"], table[f"{column}standard_error"]
-            shown[heading] = [
+            shown[f"{heading} difference"] = [
                 "" if np.isnan(mean) else f"{mean:+.3g} ± {error:.2g}"
                 for mean, error in zip(means, errors, strict=True)
             ]
-        title = f"Cross-validation by {self.by}, {self.n_folds} fits of each model"
+        title = (
+            f"Cross-validation by {self.by}, {self.n_folds} fits of each model; differences are "
+            f"{first}'s less the other's, ± standard error"
+        )
         return "\n".join([title, shown.to_string(), *(self.verdict(other) for other in others)])
 
 
@@ -142,8 +145,9 @@ def compare(
     By "site", all readings of a place are left out together, at random places; by "block", those
     of blocks of neighbouring places (`spatial_blocks`, four for each fold), which tells how models
     predict away from their data; by "output", single readings, of different outputs at different
-    places, so that what else was read there informs them. The first model is the one that the
-    others are compared with. `cross_validate` of a fitted model is quicker, and flatters.
+    places (as far as there are folds enough), so that what else was read there informs them. The
+    first model is the one that the others are compared with. `cross_validate` of a fitted model
+    is quicker, and flatters.
 
     >>> from emgpr import ICM, IndependentGP, compare
     >>> X = np.linspace(0, 6, 40)[:, None]

@@ -1,7 +1,6 @@
 """What a fit is going to do, as a plan with times and memory, and how fast this machine is."""
 
 from dataclasses import dataclass
-from statistics import median
 from time import perf_counter
 from typing import NamedTuple
 
@@ -10,9 +9,9 @@ import numpy as np
 from emgpr.arrays import factor, fetch, namespace, put
 
 WITHIN = 3  # the factor by which a plan may be wrong: searches end when they end
-SIDE = 700  # of the matrix that is timed: 50 ms for all,
+SIDE = 700  # of the matrix that is timed: 0.1 s for all,
 SIDE_ON_DEVICE = 3000  # on a GPU, which is idle with less
-TIMES = 3
+TIMES = 5  # of which the quickest counts: others waited for what else runs
 PASSES = 530.0  # operations for each entry of a matrix, in the time of a pass over it
 
 
@@ -38,8 +37,8 @@ class Step:
 class Plan:
     """What a fit will do, step by step; rough, within a factor of 3 as a rule.
 
-    `seconds` are those of the steps one after another on this machine, now; `bytes` is the
-    largest that any of them takes beside what Python and its libraries have already taken.
+    `seconds` are those of the steps one after another on this machine, if little else runs on it;
+    `bytes` is the largest that any of them takes beside what Python and its libraries have taken.
     `prediction` is the step of predicting 1000 places afterwards, which is not in the sum.
     """
 
@@ -92,10 +91,7 @@ class Plan:
 
 
 class Speed(NamedTuple):
-    """Operations a second in the factoring and inverting of a matrix, and seconds a kernel value.
-
-    Both as they are now: what else runs beside counts.
-    """
+    """Operations a second in factoring and inverting a matrix, and seconds of a kernel value."""
 
     operations: float
     value: float
@@ -113,7 +109,7 @@ def measured(device: str) -> Speed:
     apart = put(np.abs(at - at.T), device)
     xp = namespace(apart)
     factoring, evaluating = [], []
-    for _ in range(TIMES + on_device):  # the first time on a GPU is of its libraries
+    for _ in range(TIMES):
         start = perf_counter()
         K = xp.exp(-10.0 * apart)
         float(fetch(K[0, 0]))  # a GPU is waited for
@@ -123,7 +119,7 @@ def measured(device: str) -> Speed:
         evaluating.append(between - start)
         factoring.append(perf_counter() - between)
     once = Speed(1.0, 0.0).factoring(n)
-    return Speed(once / median(factoring[-TIMES:]), median(evaluating[-TIMES:]) / n**2)
+    return Speed(once / min(factoring), min(evaluating) / n**2)
 
 
 def duration(seconds: float) -> str:
