@@ -52,13 +52,13 @@ def lazy_frame(model: Any, X: Any, observed: Any, columns: list[str], include_no
     """As `predict_frame`, as a frame of Dask; rows are numbered through if blocks have lengths."""
     frames = needed("dask.dataframe", "A frame of predictions", "dask")
     settings = {"return_std": True, "include_noise": include_noise}
-    if hasattr(X, "map_partitions") and X.ndim == 2:
+    if hasattr(X, "to_dask_array") and X.ndim == 2:
         _refuse_known(observed)
         _check_columns(model, (len(X.columns),), X.columns)
         meta = pd.DataFrame(dict.fromkeys(columns, 0.0), index=X._meta.index, dtype=float)
-        return X.map_partitions(
-            _frame_of, _sent(model), settings=settings, columns=columns, meta=meta
-        )
+        tell, sent = needed("dask", "A lazy prediction", "dask").delayed(_frame_of), _sent(model)
+        parts = [tell(part, sent, settings, columns, i) for i, part in enumerate(X.to_delayed())]
+        return frames.from_delayed(parts, meta=meta, divisions=X.divisions)
     told = _by_blocks(model, X, observed, "predict", 2, settings)
     rows = told.map_blocks(
         _flattened, drop_axis=2, chunks=(told.chunks[0], (len(columns),)), meta=np.empty((0, 0))
@@ -157,6 +157,7 @@ def _sent(model: Any) -> Any:
     """The model as it is now, as one piece of a graph; it works alone, without bars."""
     own = copy.copy(model)
     own.n_jobs, own.verbose = 1, 0
+    own.latent_learner = "exact"  # who learned it, and with how much memory, matters no more
     return needed("dask", "A lazy prediction", "dask").delayed(
         own, name=f"model-{uuid4().hex}", traverse=False
     )
@@ -173,7 +174,7 @@ def _told_of(
     method: str,
     width: int,
     settings: Mapping[str, Any],
-    block_id: tuple[int, ...] | None = None,
+    block_id: tuple[int, ...] = (0,),
 ) -> Float[Array, "m D width"]:
     """What the model tells of a block, as many rows at a time as a map has cells."""
     L, D = len(model.weights_), model.n_outputs_
@@ -187,8 +188,8 @@ def _told_of(
             with threads_for(0):  # blocks beside this one have the other cores
                 answer = getattr(model, method)(rows, **settings)
         except Exception as error:
-            which = "a partition" if block_id is None else f"block {block_id[0]}"
-            error.add_note(f"Rows are counted from row {run.start} of {which} of the places.")
+            first = f"row {run.start} of block {block_id[0]}"
+            error.add_note(f"Rows are counted from {first} of the places.")
             raise
         if method == "predict_quantiles":
             answer = np.moveaxis(answer, 0, -1)
@@ -198,10 +199,10 @@ def _told_of(
 
 
 def _frame_of(
-    block: pd.DataFrame, model: Any, settings: Mapping[str, Any], columns: list[str]
+    block: pd.DataFrame, model: Any, settings: Mapping[str, Any], columns: list[str], number: int
 ) -> pd.DataFrame:
     """Centre and deviation of every output, beside the index of a partition."""
-    told = _told_of(block.to_numpy(), model, "predict", 2, settings)
+    told = _told_of(block.to_numpy(), model, "predict", 2, settings, (number,))
     return pd.DataFrame(_flattened(told), index=block.index, columns=columns)
 
 
