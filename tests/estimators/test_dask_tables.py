@@ -1,6 +1,7 @@
 """Tables that Dask or xarray hold: into memory for fit; out again lazily, block by block."""
 
 import pickle
+import sys
 
 import numpy as np
 import pandas as pd
@@ -216,11 +217,13 @@ def test_parts_without_rows_stay_empty(model):
     assert_allclose(model.predict(some).compute(), expected[["Cd", "Ni", "Zn"]], rtol=1e-12)
 
 
-def test_missing_values_of_pandas_own_kind_are_found_in_a_block(model):
+@pytest.mark.parametrize("kind", ["array", "frame"])
+def test_missing_values_of_pandas_own_kind_are_found_in_a_block(kind, model):
     odd = PLACES.astype("Float64")
     odd.iloc[70, 1] = pd.NA
+    lazy = dd.from_pandas(odd, npartitions=3)
     with pytest.raises(ValueError, match=r"NaN: input column 'north', row 10") as trouble:
-        model.predict(dd.from_pandas(odd, npartitions=3)).compute()
+        (model.predict if kind == "array" else model.predict_frame)(lazy).compute()
     assert trouble.value.__notes__ == ["Rows are counted from row 0 of block 2 of the places."]
 
 
@@ -241,6 +244,12 @@ def test_what_cannot_be_asked_is_refused_at_once(model):
     for predict in (model.predict, model.predict_frame):
         with pytest.raises(ValueError, match="would not be heard of in the next"):
             predict(places, observed=METALS[:1])
+
+
+def test_what_is_not_installed_is_named_with_its_extra(model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dask.dataframe", None)
+    with pytest.raises(ImportError, match=r"pip install 'emgpr\[dask\]'"):
+        model.predict_frame(as_data_array(PLACES))
 
 
 def test_known_outputs_that_dask_holds_are_brought_to_places_in_memory(model):

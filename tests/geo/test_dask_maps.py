@@ -110,7 +110,7 @@ def test_zarr_holds_predictions_of_a_table(model, tmp_path):
     table = xarray.DataArray(places, dims=("place", "input")).chunk(place=20)
     told = model.predict(table, return_std=True)
     kept = [
-        zarr.create_array(tmp_path / name, shape=(50, 2), chunks=(20, 2), dtype="f8")
+        zarr.open_array(str(tmp_path / name), mode="w", shape=(50, 2), chunks=(20, 2), dtype="f8")
         for name in ("mean", "std")
     ]
     da.store(told, kept)

@@ -53,12 +53,12 @@ def lazy_frame(model: Any, X: Any, observed: Any, columns: list[str], **settings
     """As `predict_frame`, as a frame of Dask; rows are numbered through if blocks have lengths."""
     frames = needed("dask.dataframe", "A frame of predictions", "dask")
     _refuse_known(observed)
-    if hasattr(X, "map_partitions") and X.ndim == 2:
+    if hasattr(X, "to_dask_array") and X.ndim == 2:
         _check_columns(model, (len(X.columns),), X.columns)
         meta = pd.DataFrame(dict.fromkeys(columns, 0.0), index=X._meta.index, dtype=float)
-        return X.map_partitions(
-            _frame_of, _sent(model), settings=settings, columns=columns, meta=meta
-        )
+        tell, sent = needed("dask", "A lazy prediction", "dask").delayed(_frame_of), _sent(model)
+        parts = [tell(part, sent, settings, columns, i) for i, part in enumerate(X.to_delayed())]
+        return frames.from_delayed(parts, meta=meta, divisions=X.divisions)
     rows = _rows_of(model, X, needed("dask.array", "A lazy prediction", "dask"))
     told = rows.map_blocks(
         _row_of_each,
@@ -163,6 +163,7 @@ def _sent(model: Any) -> Any:
     """The model as it is now, as one piece of a graph; it works alone, without bars."""
     own = copy.copy(model)
     own.n_jobs, own.verbose = 1, 0
+    own.latent_learner = "exact"  # who learned it, and with how much memory, matters no more
     return needed("dask", "A lazy prediction", "dask").delayed(
         own, name=f"model-{uuid4().hex}", traverse=False
     )
@@ -179,7 +180,7 @@ def _told_of(
     method: str,
     width: int,
     settings: Mapping[str, Any],
-    block_id: tuple[int, ...] | None = None,
+    block_id: tuple[int, ...] = (0,),
 ) -> Float[Array, "m D width"]:
     """What the model tells of a block, as many rows at a time as a map has cells."""
     L, D = len(model.weights_), model.n_outputs_
@@ -201,7 +202,7 @@ def _row_of_each(
     model: Any,
     settings: Mapping[str, Any],
     columns: list[str],
-    block_id: tuple[int, ...] | None = None,
+    block_id: tuple[int, ...] = (0,),
 ) -> Float[Array, "m columns"]:
     """What a frame has of each place of a block."""
     if not len(block):
@@ -211,10 +212,10 @@ def _row_of_each(
 
 
 def _frame_of(
-    block: pd.DataFrame, model: Any, settings: Mapping[str, Any], columns: list[str]
+    block: pd.DataFrame, model: Any, settings: Mapping[str, Any], columns: list[str], number: int
 ) -> pd.DataFrame:
     """What a frame has of each place of a partition, beside its index."""
-    told = _row_of_each(block.to_numpy(), model, settings, columns)
+    told = _row_of_each(block.to_numpy(), model, settings, columns, (number,))
     return pd.DataFrame(told, index=block.index, columns=columns)
 
 
@@ -225,14 +226,13 @@ def _named(block: Array, model: Any) -> Any:
 
 
 @contextmanager
-def _one_of_many(row: int, block_id: tuple[int, ...] | None) -> Iterator[None]:
+def _one_of_many(row: int, block_id: tuple[int, ...]) -> Iterator[None]:
     """Work on a block: those beside it have the other cores, and errors tell which it is."""
     try:
         with threads_for(0):
             yield
     except Exception as error:
-        which = "a partition" if block_id is None else f"block {block_id[0]}"
-        error.add_note(f"Rows are counted from row {row} of {which} of the places.")
+        error.add_note(f"Rows are counted from row {row} of block {block_id[0]} of the places.")
         raise
 
 
