@@ -101,17 +101,22 @@ def speed(args: argparse.Namespace) -> Numbers:
     for n in (1, 2):
         with cluster(n) as client:
             client.run(lambda: __import__("emgpr").EMGPR)  # imports are no part of it
+            before = client.run(time.process_time)
             began = time.perf_counter()
             with joblib.parallel_config("dask"):
                 model = EMGPR.paper(latent_learner=learner, random_state=0, **settings).fit(X, Y)
             learned = time.perf_counter()
             told[n] = np.stack(dask.compute(*model.predict(places, return_std=True)))
             ended = time.perf_counter()
+            after = client.run(time.process_time)
         seconds[n] = {"fit": learned - began, "predict": ended - learned, "both": ended - began}
+        # Of the processors: what the wall clock would say if nothing else ran on the machine.
+        seconds[n]["busiest_worker"] = max(after[who] - before[who] for who in after)
         print(f"{n} worker(s): {seconds[n]}", flush=True)
     return {
         "seconds": seconds,
         "two_workers_times_faster": seconds[1]["both"] / seconds[2]["both"],
+        "busiest_times_less_busy": seconds[1]["busiest_worker"] / seconds[2]["busiest_worker"],
         "largest_difference": float(np.abs(told[1] - told[2]).max()),
     }
 
