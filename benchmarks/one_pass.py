@@ -122,8 +122,10 @@ def ideal(model: OnePassGP, x: Array) -> Array:
     order = np.argsort(np.argsort([kernel.length_scale for kernel in model.kernels_]))
     kernels, weights = [KERNELS[q] for q in order], W[order] / scale[:, None]
     noise = NOISE / np.outer(scale, scale)
-    expansion = Expansion(model._sums, model._basis, 3)
-    posterior = expansion.posterior(weights, noise, model._basis.variances(kernels))
+    basis = model._basis
+    left = np.einsum("qdk,qek,q->de", weights, weights, basis.left_out(kernels))
+    expansion = Expansion(model._sums, basis, 3)
+    posterior = expansion.posterior(weights, noise + left, basis.variances(kernels))
     told = model._basis.lattice.evaluate(x, posterior.mean_waves())
     return told * scale + model._scale.shift
 

@@ -20,8 +20,8 @@ from emgpr.kernels import matrix
 
 Array = np.ndarray
 
-ECHOES = (1e-4, 1e-3, 1e-2)  # of an output's variance, in its covariance with the far side,
-HARM = 0.01  # beside as much that is left out everywhere
+ECHOES = (1e-4, 1e-3, 1e-2, 3e-2)  # of an output's variance, in its covariance with the far side,
+HARM = 0.05  # beside as much that is left out: as measured on predictions, less for short ranges
 WIDEST = (
     2.0  # extents of the region, beyond it: what is longer is a trend, which few waves have too
 )
@@ -57,7 +57,8 @@ def basis_on(
         for periods, strides in _boxes(extent, _reach(kernels, shares, extent, echo)):
             basis = _grown(low, periods, strides, kernels, shares, fineness)
             if basis is not None:
-                price = max(_left(basis, kernels, shares), fineness.ideal) + HARM * echo
+                price = max(_left(basis, kernels, shares), fineness.ideal)
+                price += HARM * _echo(basis, kernels, shares, extent)
                 found[price, basis.n_functions] = basis
     return found[min(found)]
 
@@ -95,6 +96,19 @@ def _left(basis: Basis, kernels: Sequence[Kernel], shares: Float[Array, " Q"]) -
     """The largest share of an output's variance, of any latent, that is left out."""
     left = basis.left_out(kernels) / at_a_place(kernels, basis.lattice)
     return float((shares * left).max())
+
+
+def _echo(
+    basis: Basis, kernels: Sequence[Kernel], shares: Float[Array, " Q"], extent: Float[Array, " P"]
+) -> float:
+    """Covariance of two sides of the region that a latent should not have, times its width²."""
+    worst = 0.0
+    for kernel, share, stride in zip(kernels, shares, basis.strides, strict=True):
+        periods = np.array(basis.lattice.period) / stride
+        for p, gap in enumerate(periods - extent):
+            k = _along(kernel, p, np.array([gap]), len(extent))[0]
+            worst = max(worst, float(share * k * (gap / periods[p]) ** 2))
+    return worst
 
 
 def _boxes(
@@ -155,12 +169,21 @@ def _reach(
     """Distance along each input beyond which a kernel says less than an echo may."""
     reach = np.zeros((len(kernels), len(extent)))
     for p, side in enumerate(extent):
-        distances = np.append(side * np.geomspace(1e-3, LONGEST, 200), 1e9 * side)
-        there = np.zeros((len(distances), len(extent)))
-        there[:, p] = distances
+        distances = side * np.geomspace(1e-3, LONGEST, 200)
         for q, (kernel, share) in enumerate(zip(kernels, shares, strict=True)):
-            k = matrix(kernel, there[:1] * 0, there)[0]
-            # A constant never dies away, and needs no room: it is a wave of every lattice.
-            heard = share * (k[:-1] - k[-1]) / float(kernel.diag(there[:1])[0]) > echo
-            reach[q, p] = distances[:-1][heard].max(initial=0.0)
+            heard = share * _along(kernel, p, distances, len(extent)) > echo
+            reach[q, p] = distances[heard].max(initial=0.0)
     return reach
+
+
+def _along(
+    kernel: Kernel, p: int, distances: Float[Array, " n"], n_inputs: int
+) -> Float[Array, " n"]:
+    """Correlations at these distances along an input, but for a constant.
+
+    That never dies away, and needs no room: it is a wave of every lattice.
+    """
+    there = np.zeros((len(distances) + 1, n_inputs))
+    there[:, p] = [*distances, 1e9 * distances.max()]
+    k = matrix(kernel, there[:1] * 0, there)[0]
+    return (k[:-1] - k[-1]) / float(kernel.diag(there[:1])[0])

@@ -1,7 +1,9 @@
 """Kernels, noise and weights learned from sums over places: nothing here grows with their number.
 
 The start is the two steps on some hundreds of sites. From there everything is learned jointly, in
-waves; should the kernels turn out shorter than those the waves were chosen for, once more.
+waves; should the kernels turn out shorter than those the waves were chosen for, once more. What
+waves leave out of the latents varies from place to place without a memory: it is heard as they are,
+and is noise to all that is said of other places.
 """
 
 from collections.abc import Sequence
@@ -17,7 +19,7 @@ from emgpr.estimators.switch_off import variance_shares
 from emgpr.execution import counter, threads_for
 from emgpr.latents import fit_latents, search_space
 from emgpr.observations import Observations
-from emgpr.optimize import Minima, minimize
+from emgpr.optimize import Minima, Objective, minimize
 from emgpr.weights import Mixture, Stage, arrange, fit_weights, silenced
 from emgpr.weights.noise import NoiseParameters
 
@@ -158,6 +160,30 @@ class Ascent:
             self._trouble(end, max_iter),
         )
 
+    def objective(self, expansion: Expansion) -> Objective:
+        """The negative log-likelihood of a row of numbers, and its slopes."""
+        basis = expansion.basis
+
+        def loss(rows: Float[Array, "1 p"], _: Array) -> tuple[Array, Array]:
+            at = self._mixture(rows[0])
+            each = [basis.variance(kernel, q) for q, kernel in enumerate(at.kernels)]
+            s, left = np.stack([own for own, _ in each]), basis.left_out(at.kernels)
+            fit = expansion.log_likelihood(at.W, at.noise + left_out(at, basis)[0], s)
+            relative = np.divide(fit.of_log_variances, s, out=np.zeros_like(s), where=s > 0)
+            of_left = np.einsum("de,qde->q", fit.of_noise, coregionalization(at.W)) * (left > 0)
+            of_theta = [
+                slopes @ own + beyond * (_at_a_place(kernel, basis) - 2 * slopes.sum(axis=1))
+                for kernel, (_, slopes), own, beyond in zip(
+                    at.kernels, each, relative, of_left, strict=True
+                )
+            ]
+            of_noise = self.noise.pullback(self._split(rows[0])[1], fit.of_noise)
+            of_W = fit.of_weights + 2 * left[:, None, None] * (fit.of_noise @ at.W)
+            gradient = np.concatenate([*of_theta, of_noise, self.start.learned(of_W).ravel()])
+            return -np.array([fit.value]), -gradient[None]
+
+        return loss
+
     def _climb(
         self,
         expansion: Expansion,
@@ -166,31 +192,13 @@ class Ascent:
         history: list[Stage],
         verbose: int,
     ) -> Minima:
-        basis, n = expansion.basis, expansion.n_readings
-
-        def loss(rows: Float[Array, "1 p"], _: Array) -> tuple[Array, Array]:
-            at = self._mixture(rows[0])
-            each = [basis.variance(kernel, q) for q, kernel in enumerate(at.kernels)]
-            s = np.stack([own for own, _ in each])
-            fit = expansion.log_likelihood(at.W, at.noise, s)
-            relative = np.divide(fit.of_log_variances, s, out=np.zeros_like(s), where=s > 0)
-            of_theta = [slopes @ own for (_, slopes), own in zip(each, relative, strict=True)]
-            of_noise = self.noise.pullback(self._split(rows[0])[1], fit.of_noise)
-            of_W = self.start.learned(fit.of_weights).ravel()
-            return -np.array([fit.value]), -np.concatenate([*of_theta, of_noise, of_W])[None]
-
-        x0 = np.concatenate(
-            [
-                *(kernel.theta for kernel in mixture.kernels),
-                self.noise.of(mixture.noise),
-                mixture.W.ravel(),
-            ]
-        )
+        loss, n = self.objective(expansion), expansion.n_readings
+        x0 = self.row(mixture)
         x0 = np.clip(x0, *self.bounds.T)
         heights = [-float(loss(x0[None], np.arange(1))[0][0])]
         label = "Learning from sums"
         with (
-            threads_for(len(basis.m) * 2 * len(mixture.noise)),
+            threads_for(2 * len(expansion.basis.m) * len(mixture.noise)),
             counter(max_iter, label, verbose) as count,
         ):
 
@@ -204,6 +212,11 @@ class Ascent:
             )  # fmt: skip
         history += [Stage("start", heights[0]), *(Stage("everything", h) for h in heights[1:])]
         return end
+
+    def row(self, mixture: Mixture) -> Float[Array, " p"]:
+        """Kernels, noise and weights as numbers."""
+        thetas = [kernel.theta for kernel in mixture.kernels]
+        return np.concatenate([*thetas, self.noise.of(mixture.noise), mixture.W.ravel()])
 
     def _split(self, row: Float[Array, " p"]) -> tuple[list[Array], Array, Array]:
         ends = np.cumsum([*self.sizes, self.noise.size])
@@ -231,3 +244,8 @@ class Ascent:
         if len(hit):
             words.append(f"at a bound: {', '.join(self.named[i] for i in hit)}")
         return "; ".join(words)
+
+
+def _at_a_place(kernel: Kernel, basis: Basis) -> Float[Array, " p"]:
+    """Slopes of k(x, x) along the log hyper-parameters."""
+    return kernel(np.zeros((1, basis.lattice.n_inputs)), eval_gradient=True)[1][0, 0]

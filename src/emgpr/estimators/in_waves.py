@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from jaxtyping import Complex, Float
+from sklearn.utils.validation import check_is_fitted
 
 from emgpr.covariance import Basis, Expansion, Posterior, Sums
 from emgpr.covariance.dense import coregionalization
@@ -40,7 +41,6 @@ class InWaves(Mapper):
     _mixture: Mixture
     _basis: Basis
     _told_of: float  # share of an output's variance
-    _cov_waves: Complex[Array, "pairs *n"]
 
     def _hold(self, mixture: Mixture, basis: Basis) -> None:
         """What was learned, and all that follows from it."""
@@ -59,17 +59,32 @@ class InWaves(Mapper):
         self._missing, share = left_out(mixture, basis)
         self.left_out_ = pd.Series(share, index=self.output_names_)
         self.n_sites_, self.n_readings_ = self._sums.n_sites, self._sums.n_readings
-        posterior = self._posterior()
-        self.log_marginal_likelihood_value_ = posterior.log_likelihood
-        self._mean_waves = posterior.mean_waves()
-        self._cov_waves = posterior.cov_waves()[np.tril_indices(D)]
+        self._answer: tuple[float, Array, Array] | None = None
         if share.max() > max(self.tolerance, self._told_of):
-            self._doubt_waves()
+            self._doubt_waves(refuse=False)
+
+    def _answers(self) -> tuple[float, Complex[Array, "D *m"], Complex[Array, "pairs *n"]]:
+        """Log-likelihood, expected signals, and their covariances: when they are first asked for.
+
+        Between two chunks of a stream, nobody does.
+        """
+        if self._answer is None:
+            told = self._posterior()
+            pairs = np.tril_indices(self.n_outputs_)
+            self._answer = told.log_likelihood, told.mean_waves(), told.cov_waves()[pairs]
+        return self._answer
+
+    @property
+    def log_marginal_likelihood_value_(self) -> float:
+        """Of all readings, standardised, with what was learned."""
+        check_is_fitted(self)
+        return self._answers()[0]
 
     def _posterior(self) -> Posterior:
         mixture, basis = self._mixture, self._basis
         expansion = Expansion(self._sums, basis, self.n_outputs_)
-        return expansion.posterior(mixture.W, mixture.noise, basis.variances(mixture.kernels))
+        noise = mixture.noise + self._missing
+        return expansion.posterior(mixture.W, noise, basis.variances(mixture.kernels))
 
     def _believe(
         self, x: Float[Array, "M P"], observed: Any, *, with_cov: bool, include_noise: bool
@@ -77,11 +92,12 @@ class InWaves(Mapper):
         self._refuse_outside(x)
         M, D, lattice = len(x), self.n_outputs_, self._basis.lattice
         sample = None if observed is None else self._known(observed, M)
-        mean = lattice.evaluate(x, self._mean_waves)
+        _, mean_waves, cov_waves = self._answers()
+        mean = lattice.evaluate(x, mean_waves)
         cov = np.zeros((M, D, D))
         if with_cov or sample is not None:
             row, column = np.tril_indices(D)
-            cov[:, row, column] = lattice.doubled.evaluate(x, self._cov_waves)
+            cov[:, row, column] = lattice.doubled.evaluate(x, cov_waves)
             cov[:, column, row] = cov[:, row, column]
             cov += self._missing
         belief = Belief(mean[None], cov[None])
@@ -120,7 +136,7 @@ class InWaves(Mapper):
         return np.swapaxes(drawn, 1, 2) + draw_each(each_place, n, rng)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_mean_waves")
+        return hasattr(self, "weights_")
 
     def _around(self) -> Float[Array, "2 P"]:
         if is_geographic(self.crs):
@@ -156,7 +172,7 @@ class InWaves(Mapper):
                 "box=(lows, highs) that holds all places you will have."
             )
 
-    def _doubt_waves(self) -> None:
+    def _doubt_waves(self, *, refuse: bool) -> None:
         """Tell of variance that waves leave out; raise if it is so much that they are no model."""
         share = left_out(self._mixture, self._basis)[1]
         d = int(share.argmax())
@@ -168,7 +184,7 @@ class InWaves(Mapper):
             f"output {self.output_names_[d]!r}, more than tolerance={self.tolerance:g}: {kernels} "
             f"are short or rough beside a region of {extent}."
         )
-        if share[d] > TOO_MUCH:
+        if refuse and share[d] > TOO_MUCH:
             raise ValueError(
                 f"{said} That is too much. Set n_functions higher (time grows with its cube), take "
                 "a smaller region or a smoother kernel, or use EMGPR, which predicts from "
@@ -176,8 +192,8 @@ class InWaves(Mapper):
             )
         if share[d] > self.tolerance:
             warnings.warn(
-                f"{said} It is taken for noise, and counted as uncertainty. Set n_functions higher "
-                "(time grows with its cube), or tolerance to accept it.",
+                f"{said} It is counted as uncertainty. Set n_functions higher (time grows with its "
+                "cube), or tolerance to accept it.",
                 UserWarning,
                 stacklevel=5,
             )

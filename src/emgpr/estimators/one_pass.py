@@ -247,7 +247,7 @@ class OnePassGP(Configured, InWaves):
     def _begin(self, x: Float[Array, "N P"], Y: Float[Array, "N D"]) -> None:
         """The scale of the outputs, the box, the two steps on some sites, and the waves."""
         rng, names = generator(self.random_state), self.output_names_
-        self.__dict__.pop("_mean_waves", None)  # nothing is known yet
+        self.__dict__.pop("weights_", None)  # nothing is known yet
         self.box_ = corners_of(self.box, x)
         some = _some(Y, rng)
         x, Y = x[some], Y[some]
@@ -280,7 +280,7 @@ class OnePassGP(Configured, InWaves):
         self._ascent = Ascent(self._mixture, seen, self.noise == "correlated" and D > 1, names)
         self._fineness = self._afford(min(D, Q * rank))
         self._basis = self._waves(self._fineness)
-        self._doubt_waves()  # before what they have not is taken for noise
+        self._doubt_waves(refuse=True)
         # Outputs alone do not show the ranges of the latents, by which the box is measured.
         n = ON_THE_WAY // min(D, Q * rank)
         coarse = Fineness(max(0.01, self.tolerance), 1e-3, n, n)
