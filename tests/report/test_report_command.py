@@ -38,11 +38,11 @@ def test_the_page_is_written_and_said_where(model_file, tmp_path):
     ("options", "code", "says"),
     [
         (["no.emgpr", "-o", "report.html"], 3, "There is no file"),
-        (["{model}", "-o", "{folder}/report.pdf"], 3, "expected .html"),
-        (["{model}", "-o", "{folder}/no/report.html"], 3, "There is no folder"),
+        (["{model}", "-o", "{folder}/report.pdf"], 2, "expected .html"),
+        (["{model}", "-o", "{folder}/no/report.html"], 2, "there is no folder"),
         (["{junk}", "-o", "{folder}/report.html"], 3, "junk.emgpr"),
         (["{model}", "-o", "{folder}/report.html", "--units", "Cd=mg/kg"], 3, "units has ['Cd']"),
-        (["{model}", "-o", "{folder}/report.html", "--units", "0=mg,x0"], 2, "'x0' has no unit"),
+        (["{model}", "-o", "{folder}/report.html", "--units", "0=mg,x0"], 2, "expected A=1,B=2"),
     ],
 )
 def test_what_goes_wrong_is_one_line(model_file, tmp_path, options, code, says):
@@ -53,6 +53,17 @@ def test_what_goes_wrong_is_one_line(model_file, tmp_path, options, code, says):
     (line,) = result.stderr.splitlines()
     assert says in line
     assert not list(tmp_path.glob("*.html"))
+
+
+def test_a_page_that_is_there_is_replaced_only_if_asked_to(model_file, tmp_path):
+    page = tmp_path / "report.html"
+    page.write_text("mine")
+    result = emgpr_says("report", model_file, "-o", page)
+    assert result.exit_code == 2
+    assert result.stderr == f"emgpr: {page} is there already. Name another file, or add --force.\n"
+    assert page.read_text() == "mine"
+    assert emgpr_says("report", model_file, "-o", page, "--force").exit_code == 0
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
 def test_without_jinja2_the_extra_is_named(model_file, tmp_path, monkeypatch):
