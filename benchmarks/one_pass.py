@@ -5,10 +5,10 @@
 
 Three outputs are drawn from a known model (three latent processes, correlated noise, a fifth of the
 readings missing), a chunk of 100,000 places at a time, so that no more are ever in memory. A row
-for each number of places: seconds of the start, of the pass, of learning and of predicting 100,000
-places with standard deviations; peak memory; the error of the signals, and beside that of the same
-prediction with the true kernels, weights and noise; the share of new readings, and of signals,
-inside their 95% intervals; the largest relative error of the noise covariance; length-scales.
+for each number of places: seconds of a core for the start, the pass, learning, and predicting
+100,000 places with standard deviations; peak memory; the error of the signals, and beside that of
+the same prediction with the true kernels, weights and noise; the share of new readings, and of
+signals, inside their 95% intervals; the largest relative error of the noise; length-scales.
 
 `--dense N` compares, on N places, with the model that keeps all readings: predictions and
 likelihood with the same parameters and, with `--learn`, the likelihood that it learns itself.
@@ -77,23 +77,23 @@ def row_of(places: int, seed: int = 0, **settings: Any) -> Row:
     truth = Truth(rng)
     model = OnePassGP(box=BOX, random_state=seed, **settings)
     first = next(truth.chunks(places, seed))
-    began = time.perf_counter()
+    began = time.process_time()
     model.start(*first)
-    starting, passing = time.perf_counter() - began, 0.0
+    starting, passing = time.process_time() - began, 0.0
     total: Sums | None = None
     for chunk in truth.chunks(places, seed):
-        began = time.perf_counter()
+        began = time.process_time()
         sums = model.summed(*chunk)
         total = sums if total is None else total + sums
-        passing += time.perf_counter() - began
+        passing += time.process_time() - began
     assert total is not None
-    began = time.perf_counter()
+    began = time.process_time()
     model.absorb(total)
-    learning = time.perf_counter() - began
+    learning = time.process_time() - began
     x, read = truth.chunk(NEW, rng)
-    began = time.perf_counter()
+    began = time.process_time()
     mean, std = model.predict(x, return_std=True)
-    predicting = time.perf_counter() - began
+    predicting = time.process_time() - began
     signals = truth.signals(x)
     f, s = model.predict(x, return_std=True, include_noise=False)
     error, least = (np.sqrt(((told - signals) ** 2).mean()) for told in (f, ideal(model, x)))

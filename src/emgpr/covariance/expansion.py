@@ -168,6 +168,7 @@ class Expansion:
         for own, precision, n in zip(self.outputs, precisions, self.n_sites, strict=True):
             most[own] += 2 * n * np.diagonal(precision)
         kept = np.flatnonzero(np.einsum("jda,d->aj", A**2, most) > NOTHING)
+        kept = kept if len(kept) else np.zeros(1, int)  # where nothing is heard at all
         J, _, r = A.shape
         return Normal(factor(partial(_lower, A, LA, kept)), kept, r, J)
 

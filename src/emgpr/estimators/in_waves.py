@@ -184,7 +184,7 @@ class InWaves(Mapper):
             f"output {self.output_names_[d]!r}, more than tolerance={self.tolerance:g}: {kernels} "
             f"are short or rough beside a region of {extent}."
         )
-        if refuse and share[d] > TOO_MUCH:
+        if refuse and share[d] > max(TOO_MUCH, self.tolerance):
             raise ValueError(
                 f"{said} That is too much. Set n_functions higher (time grows with its cube), take "
                 "a smaller region or a smoother kernel, or use EMGPR, which predicts from "

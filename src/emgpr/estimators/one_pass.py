@@ -212,6 +212,8 @@ class OnePassGP(Configured, InWaves):
                     trouble = f"Learning from sums: {learned.trouble}."
                     warnings.warn(trouble, ConvergenceWarning, stacklevel=3)
             self._hold(mixture, basis)
+            if learn:
+                self._answers()
         return self
 
     def _enter(
