@@ -84,8 +84,11 @@ class Posterior:
         """The expected signals, to be evaluated by the lattice."""
         return self.basis.packed(self.mean)
 
-    def cov_waves(self) -> Complex[Array, "D D *n"]:
-        """The covariance of the signals at a place, to be evaluated by the doubled lattice."""
+    def cov_waves(self) -> Complex[Array, "pairs *n"]:
+        """Covariances of the signals at a place, to be evaluated by the doubled lattice.
+
+        Of every two outputs, in the order of `np.tril_indices`.
+        """
         return _contracted(self.basis, self.A, self.B.inverse(), np.zeros_like(self.mean))
 
     def draw(self, n: int, rng: np.random.Generator) -> Float[Array, "n D J"]:
@@ -103,7 +106,8 @@ class Expansion:
         self.n_sites = [term.n_sites for term in terms]
         self.power = [term.power for term in terms]
         self.projected = [basis.projected(term.outputs) for term in terms]
-        self.places = np.stack([term.places for term in terms])
+        places = np.stack([term.places for term in terms])
+        self.places = places.reshape(len(places), -1).view(float)  # real and imaginary parts
         self.n_readings = sums.n_readings
 
     def log_likelihood(
@@ -134,11 +138,14 @@ class Expansion:
         of_log = 0.5 * np.einsum("wdqk,wdqk->qw", of_whole, whole)
 
         mean = np.einsum("jda,aj->dj", A, a)
-        waves = _contracted(self.basis, A, inverse, mean)
+        waves = (
+            _contracted(self.basis, A, inverse, mean).conj().reshape(-1, self.places.shape[1] // 2)
+        )
+        spreads = waves.view(float) @ self.places.T  # V + mmᵀ contracted with G, for every term
         of_noise = np.zeros_like(noise)
         for t, (own, precision) in enumerate(zip(self.outputs, precisions, strict=True)):
             at = np.ix_(own, own)
-            spread = np.tensordot(waves[at], self.places[t], axes=self.places[t].ndim).real
+            spread = _symmetric(spreads[:, t], D)[at]
             pulled = mean[own] @ self.projected[t].T
             of_precision = 0.5 * (pulled + pulled.T - self.power[t] - spread)
             of_noise[at] -= precision @ of_precision @ precision + 0.5 * self.n_sites[t] * precision
@@ -197,11 +204,14 @@ class Expansion:
         weights = np.zeros((len(precisions), D, D))
         for weight, own, precision in zip(weights, self.outputs, precisions, strict=True):
             weight[np.ix_(own, own)] = precision
+        row, column = np.tril_indices(D)
+        heard = weights[:, row, column].T
+        waves = (heard @ self.places).view(complex)
         LA = np.zeros((D, J, r, J))
-        for d, e in zip(*np.tril_indices(D), strict=True):
-            if not weights[:, d, e].any():
+        for pair, (d, e) in enumerate(zip(row, column, strict=True)):
+            if not heard[pair].any():
                 continue
-            G = self.basis.products(np.tensordot(weights[:, d, e], self.places, axes=1))
+            G = self.basis.products(waves[pair].reshape(self.basis.lattice.doubled.shape))
             for q in range(r):
                 LA[d, :, q] += G * A[:, e, q]
                 if d != e:
@@ -247,15 +257,23 @@ def _contracted(
     A: Float[Array, "J D r"],
     inverse: Float[Array, "r J r J"],
     mean: Float[Array, "D J"],
-) -> Complex[Array, "D D *n"]:
+) -> Complex[Array, "pairs *n"]:
     """V + mmᵀ of every two outputs as waves: with the sums of places, contracted with their G."""
     D, r = A.shape[1:]
-    waves = np.empty((D, D, *basis.lattice.doubled.shape), complex)
+    waves = []
     for d in range(D):
         own = np.einsum("jp,pjqi->jqi", A[:, d], inverse, optimize=False)
         for e in range(d + 1):
             V = np.outer(mean[d], mean[e])
             for q in range(r):
                 V += own[:, q] * A[:, e, q]
-            waves[d, e] = waves[e, d] = basis.contracted(V)
-    return waves
+            waves.append(basis.contracted(V))
+    return np.stack(waves)
+
+
+def _symmetric(pairs: Float[Array, " n"], D: int) -> Float[Array, "D D"]:
+    """A matrix from what is on and below its diagonal."""
+    whole = np.empty((D, D))
+    row, column = np.tril_indices(D)
+    whole[row, column] = whole[column, row] = pairs
+    return whole

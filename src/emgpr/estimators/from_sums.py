@@ -36,7 +36,6 @@ class Learned:
 
     mixture: Mixture
     basis: Basis
-    log_likelihood: float
     history: list[Stage]
     n_iter: int
     trouble: str
@@ -151,14 +150,8 @@ class Ascent:
             if short <= fineness.tolerance or better > 0.9 * short:
                 break
             basis = finer
-        return Learned(
-            mixture,
-            basis,
-            -float(end.value[0]),
-            history,
-            int(end.n_iter[0]),
-            self._trouble(end, max_iter),
-        )
+        trouble = self._trouble(end, max_iter)
+        return Learned(mixture, basis, history, int(end.n_iter[0]), trouble)
 
     def objective(self, expansion: Expansion) -> Objective:
         """The negative log-likelihood of a row of numbers, and its slopes."""

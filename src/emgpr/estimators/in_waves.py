@@ -70,8 +70,7 @@ class InWaves(Mapper):
         """
         if self._answer is None:
             told = self._posterior()
-            pairs = np.tril_indices(self.n_outputs_)
-            self._answer = told.log_likelihood, told.mean_waves(), told.cov_waves()[pairs]
+            self._answer = told.log_likelihood, told.mean_waves(), told.cov_waves()
         return self._answer
 
     @property

@@ -52,10 +52,10 @@ class OnePassGP(Configured, InWaves):
     numbers, worked out in chunks, once. Learning and predicting cost the same for 10⁷ places as for
     10³, no data are kept, and sums of chunks may come from other processes or machines.
 
-    For up to three inputs, and fields whose ranges are not tiny beside the region: two thousand
-    waves carry ranges down to a fiftieth of it in two dimensions if the field is smooth (RBF),
-    and far fewer the rougher it is. What waves leave out is counted as uncertainty (`left_out_`).
-    See docs/one-pass.md.
+    For up to three inputs, and fields that are smooth or long beside the region: 750 functions of
+    two inputs carry length-scales of a twentieth of it if the kernel is RBF, and of two thirds if
+    it is Matern(nu=1.5). What they leave out is counted as uncertainty (`left_out_`). See
+    docs/one-pass.md.
 
     Parameters
     ----------
@@ -75,7 +75,8 @@ class OnePassGP(Configured, InWaves):
     tolerance : float
         Share of an output's variance that waves may leave out; less is, where that is cheap.
     n_functions : "auto" or int
-        Cosines and sines that may be spent at most. "auto" is 3000 over the number of outputs.
+        Cosines and sines that may be spent at most. "auto" is 3000 over the number of outputs, or
+        over `n_latents` × `rank` if that is less.
     n_start : int
         Sites from which the two steps make a start.
     transform : None, "log", "yeo-johnson", "normal-score", transformer, list or dict
