@@ -73,8 +73,9 @@ def test_places_outside_are_refused_and_those_around_are_not(fitted):
 
 
 def test_sums_need_a_start_and_the_same_one(data):
-    with pytest.raises(ValueError, match="no start"):
-        quick().summed(*data)
+    for early in (lambda: quick().summed(*data), lambda: quick().learn()):
+        with pytest.raises(ValueError, match="no start"):
+            early()
     one, other = quick().start(*data), quick(box=BOX).start(*data)
     with pytest.raises(ValueError, match="do not add up"):
         one.absorb(other.summed(*data))

@@ -15,8 +15,11 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from emgpr.covariance.lattice import Lattice
 from emgpr.covariance.spectra import spectrum
+from emgpr.kernels import Pairs, evaluate
 
 Array = np.ndarray
+
+ECHOES = 2  # boxes to either side; those beyond are too far to be heard
 
 
 @dataclass(frozen=True)
@@ -70,9 +73,22 @@ class Basis:
 
     def left_out(self, kernels: Sequence[Kernel]) -> Float[Array, " Q"]:
         """The variance of every latent that these waves have not."""
-        origin = np.zeros((1, self.lattice.n_inputs))
-        whole = np.array([float(kernel.diag(origin)[0]) for kernel in kernels])
-        return np.maximum(whole - 2 * self.variances(kernels).sum(axis=1), 0.0)
+        whole = [self.with_all_waves(kernel, q)[0] for q, kernel in enumerate(kernels)]
+        return np.maximum(np.array(whole) - 2 * self.variances(kernels).sum(axis=1), 0.0)
+
+    def with_all_waves(self, kernel: Kernel, q: int) -> tuple[float, Float[Array, " p"]]:
+        """Variance of latent q if it had all waves, and its slopes: k(0), and faint echoes of it.
+
+        A constant has no echoes: it is the same everywhere anyway.
+        """
+        P = self.lattice.n_inputs
+        boxes = np.array(np.meshgrid(*[np.arange(-ECHOES, ECHOES + 1)] * P)).reshape(P, -1).T
+        boxes = np.vstack([np.zeros((1, P)), boxes[boxes.any(axis=1)], np.full((1, P), 1e9)])
+        places = boxes * np.array(self.lattice.period) / self.strides[q]
+        K, pullback = evaluate(kernel, kernel.theta, Pairs(places))
+        counted = np.zeros_like(K)
+        counted[0, :-1], counted[0, -1] = 1.0, -float(len(places) - 2)
+        return float((counted * K).sum()), pullback(counted)
 
     def packed(self, coefficients: Float[Array, "w J"]) -> Complex[Array, "w *m"]:
         """Coefficients of the functions as those of waves, which the lattice evaluates."""

@@ -159,16 +159,17 @@ class Ascent:
 
         def loss(rows: Float[Array, "1 p"], _: Array) -> tuple[Array, Array]:
             at = self._mixture(rows[0])
-            each = [basis.variance(kernel, q) for q, kernel in enumerate(at.kernels)]
+            each, whole = (
+                [of(kernel, q) for q, kernel in enumerate(at.kernels)]
+                for of in (basis.variance, basis.with_all_waves)
+            )
             s, left = np.stack([own for own, _ in each]), basis.left_out(at.kernels)
             fit = expansion.log_likelihood(at.W, at.noise + left_out(at, basis)[0], s)
             relative = np.divide(fit.of_log_variances, s, out=np.zeros_like(s), where=s > 0)
             of_left = np.einsum("de,qde->q", fit.of_noise, coregionalization(at.W)) * (left > 0)
             of_theta = [
-                slopes @ own + beyond * (_at_a_place(kernel, basis) - 2 * slopes.sum(axis=1))
-                for kernel, (_, slopes), own, beyond in zip(
-                    at.kernels, each, relative, of_left, strict=True
-                )
+                slopes @ own + of_left[q] * (whole[q][1] - 2 * slopes.sum(axis=1))
+                for q, ((_, slopes), own) in enumerate(zip(each, relative, strict=True))
             ]
             of_noise = self.noise.pullback(self._split(rows[0])[1], fit.of_noise)
             of_W = fit.of_weights + 2 * left[:, None, None] * (fit.of_noise @ at.W)
@@ -237,8 +238,3 @@ class Ascent:
         if len(hit):
             words.append(f"at a bound: {', '.join(self.named[i] for i in hit)}")
         return "; ".join(words)
-
-
-def _at_a_place(kernel: Kernel, basis: Basis) -> Float[Array, " p"]:
-    """Slopes of k(x, x) along the log hyper-parameters."""
-    return kernel(np.zeros((1, basis.lattice.n_inputs)), eval_gradient=True)[1][0, 0]

@@ -53,8 +53,8 @@ class OnePassGP(Configured, InWaves):
     10³, no data are kept, and sums of chunks may come from other processes or machines.
 
     For up to three inputs, and fields that are smooth or long beside the region: 750 functions of
-    two inputs carry length-scales of a twentieth of it if the kernel is RBF, and of two thirds if
-    it is Matern(nu=1.5). What they leave out is counted as uncertainty (`left_out_`). See
+    two inputs carry length-scales of a twentieth of it if the kernel is RBF, of a fifth if it is
+    Matern(nu=2.5). What they leave out is counted as uncertainty (`left_out_`). See
     docs/one-pass.md.
 
     Parameters
@@ -164,7 +164,7 @@ class OnePassGP(Configured, InWaves):
         """Learn from one more chunk; the first makes the start and, if that is "auto", the box.
 
         Without `learn`, predictions are conditioned on its readings, and kernels, noise and
-        weights stay as they are until they are learned again, from all readings.
+        weights stay as they are until `learn()` is called.
         """
         with all_or_nothing(self):
             if not hasattr(self, "_sums"):
@@ -197,24 +197,31 @@ class OnePassGP(Configured, InWaves):
         return self._over(*self._enter(X, y, first=False))
 
     def absorb(self, sums: Sums, *, learn: bool = True) -> Self:
-        """Take in sums, and learn from all that there are; see `partial_fit`."""
+        """Take in sums, and learn from all that there are, or leave that for later."""
         with all_or_nothing(self):
             self._sums = self._sums + sums
             self._refuse_unread()
-            mixture, basis = self._mixture, self._basis
             if learn:
-                learned = self._ascent.learn(
-                    self._sums, mixture, basis, self._fineness, self.max_iter, self.verbose
-                )
-                mixture, basis = learned.mixture, learned.basis
-                self.history_, self.n_iter_ = learned.history, learned.n_iter
-                self.converged_ = not learned.trouble
-                if learned.trouble:
-                    trouble = f"Learning from sums: {learned.trouble}."
-                    warnings.warn(trouble, ConvergenceWarning, stacklevel=3)
-            self._hold(mixture, basis)
-            if learn:
-                self._answers()
+                return self.learn()
+            self._hold(self._mixture, self._basis)
+        return self
+
+    def learn(self) -> Self:
+        """Learn kernels, noise and weights from all readings that were taken in, from these on."""
+        if not hasattr(self, "_sums"):
+            raise ValueError("This OnePassGP has no start; call start, fit or partial_fit first.")
+        with all_or_nothing(self):
+            self._refuse_unread()
+            learned = self._ascent.learn(
+                self._sums, self._mixture, self._basis, self._fineness, self.max_iter, self.verbose
+            )
+            self.history_, self.n_iter_ = learned.history, learned.n_iter
+            self.converged_ = not learned.trouble
+            if learned.trouble:
+                trouble = f"Learning from sums: {learned.trouble}."
+                warnings.warn(trouble, ConvergenceWarning, stacklevel=3)
+            self._hold(learned.mixture, learned.basis)
+            self._answers()
         return self
 
     def _enter(
