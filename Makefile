@@ -10,7 +10,7 @@ TORCH  := $(shell sed -n 's/.*"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal  # a worker is a core
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint reproduce pictures bench clean lock test-lowest test-newest coverage mutation sbom
+.PHONY: demo test lint reproduce pictures docs bench clean lock test-lowest test-newest coverage mutation sbom
 
 demo: $(VENV)/.base  ## Jura end to end: the table and a figure of maps
 	$(BIN)/emgpr demo
@@ -28,6 +28,11 @@ reproduce: $(VENV)/.base  ## the paper's Jura table and figures, in results/jura
 
 pictures: $(VENV)/.base  ## the images of docs/pictures.md, by the code on that page
 	$(BIN)/python docs/pictures.py
+
+docs: $(VENV)/.dev   ## the pages, gallery and reference as a site: build/docs/index.html
+	rm -rf build/docs build/site && mkdir -p build/site
+	cp -R docs benchmarks build/site  # what Sphinx generates stays out of the sources
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -q -W --keep-going -d build/site/doctrees build/site/docs build/docs
 
 # make bench ONLY=jura METHODS="emgpr GPy" LIMIT=120, or QUICK=1 for a look at two problems, once
 bench: $(VENV)/.geo  ## against the peers that install, on one core: rows, then docs/benchmarks.md

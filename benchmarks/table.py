@@ -23,7 +23,7 @@ Row = dict[str, Any]
 Entry = dict[str, Any]
 
 DOCS = Path(__file__).parents[1] / "docs"
-START, END = "<!-- made by benchmarks/table.py -->", "<!-- end -->"
+END = "<!-- end -->"
 SIMULATED = "simulated-"
 TITLES = {
     "jura": "Jura: cadmium at 100 of 359 sites, nickel and zinc known there",
@@ -121,19 +121,20 @@ def inner_text(inner: dict[str, dict[str, Any]]) -> str:
     return aligned(["What", "measured"], body) + "\n\n" + "\n".join(notes)
 
 
-def between_markers(document: str, made: str) -> str:
+def between_markers(document: str, made: str, by: str = "table") -> str:
     """The document with what is between its markers replaced.
 
-    >>> print(between_markers(f"a {START} old {END} b", "new"))
+    >>> print(between_markers("a <!-- made by benchmarks/table.py --> old <!-- end --> b", "new"))
     a <!-- made by benchmarks/table.py -->
     <BLANKLINE>
     new
     <BLANKLINE>
     <!-- end --> b
     """
-    before, rest = document.split(START)
+    start = f"<!-- made by benchmarks/{by}.py -->"
+    before, rest = document.split(start)
     _, after = rest.split(END)
-    return f"{before}{START}\n\n{made}\n\n{END}{after}"
+    return f"{before}{start}\n\n{made}\n\n{END}{after}"
 
 
 def _entry(method: str, rows: Sequence[Row]) -> Entry:

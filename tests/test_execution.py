@@ -2,11 +2,16 @@
 
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from types import MappingProxyType, SimpleNamespace
 
+import joblib
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
+from emgpr import execution
 from emgpr.arrays import NumericalError
 from emgpr.checkpoint import Ledger
 from emgpr.execution import (
@@ -95,6 +100,73 @@ def test_small_matrices_get_one_thread_and_large_ones_all():
     with threads_for(SMALL):
         assert threads() == before
     assert threads() == before
+
+
+def test_the_limit_of_threads_holds_until_the_last_of_several_leaves():
+    def threads():
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    before, inside, apart = threads(), Barrier(2), Barrier(2)
+
+    def work(last):
+        with threads_for(0):
+            inside.wait()
+            if last:
+                apart.wait()  # the other has left
+                return threads()
+        apart.wait()
+        return {1}
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(work, [True, False])) == [{1}, {1}]
+    assert threads() == before
+
+
+def test_an_engine_that_gives_all_answers_at_the_end_will_do():
+    """As Ray's does, which is made of this one."""
+    with joblib.parallel_config("multiprocessing", n_jobs=2):
+        assert each(abs, [-1, 2, -3]) == [1, 2, 3]
+
+
+class KilledWorker(Exception):
+    """As Dask has it."""
+
+
+class Cluster:
+    """A cluster on which a task of the number 1 kills its workers, and others end well."""
+
+    submit_kwargs = MappingProxyType({"resources": {"GPU": 1}})
+
+    def __init__(self):
+        self.client, self.given, self.released = self, [], 0
+
+    def submit(self, job, *, pure, resources):
+        assert (pure, resources) == (False, {"GPU": 1})
+        (_, number), outer = job.args, self
+        self.given.append(number)
+
+        def result():
+            if number == 1:
+                raise KilledWorker("its workers died")
+            return job()
+
+        def release():
+            outer.released += 1
+
+        return SimpleNamespace(result=result, done=lambda: True, release=release)
+
+    def cancel(self, jobs):
+        assert jobs == []
+
+
+def test_what_a_cluster_gives_up_is_tried_once_more_alone_and_told(monkeypatch):
+    cluster = Cluster()
+    monkeypatch.setattr(execution, "get_active_backend", lambda: (cluster, -1))
+    monkeypatch.setattr(execution, "_is_cluster", lambda backend: True)
+    answers = each_if_possible(abs, [0, 1, 2])
+    assert (answers[0], type(answers[1].why), answers[2]) == (0, KilledWorker, 2)
+    assert cluster.given == [0, 1, 2, 1]
+    assert cluster.released == 4
 
 
 def killed_once(job):

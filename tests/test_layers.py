@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-HEAVY = ("matplotlib", "torch", "xarray", "h5py", "typer", "rich")
+HEAVY = ("matplotlib", "torch", "xarray", "dask", "distributed", "h5py", "jinja2", "typer", "rich")
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess:

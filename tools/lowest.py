@@ -14,5 +14,5 @@ extras = project["optional-dependencies"]
 extras.pop("torch")
 for requirement in chain(project["dependencies"], *extras.values()):
     if not requirement.startswith(project["name"]):  # emgpr[geo]: its own extras again
-        name, least = re.match(r"([\w.-]+)>=([\w.]+)", requirement).groups()
+        name, least = re.match(r"([\w.-]+)(?:\[[\w,]+\])?>=([\w.]+)", requirement).groups()
         print(f"{name}=={least}")

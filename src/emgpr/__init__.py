@@ -12,6 +12,7 @@ The method (Ruan & Miller 2017), and where each step lives:
 6. each member predicts from the readings; beliefs are joined -> `emgpr.prediction`
 
 `EMGPR` is all of this as a scikit-learn estimator; `EMGPR.paper()` stops before 5, as published.
+`OnePassGP` is the same model for any number of sites, of which it keeps sums.
 """
 
 from importlib import import_module
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
         EnsembleWarning,
         IndependentGP,
         ModelFileError,
+        OnePassGP,
+        compare,
         load,
         spatial_blocks,
     )
@@ -40,6 +43,8 @@ __all__ = [
     "EnsembleWarning",
     "IndependentGP",
     "ModelFileError",
+    "OnePassGP",
+    "compare",
     "load",
     "on_sphere",
     "spatial_blocks",

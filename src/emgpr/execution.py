@@ -1,18 +1,23 @@
 """Where work runs and how it is shown: one map over joblib, one progress bar.
 
 joblib decides where: in this process, in others, or on the engine of a
-surrounding `joblib.parallel_config` (Dask, Ray, …).
+surrounding `joblib.parallel_config` (Dask, Ray, …). A Dask cluster that joblib
+names is asked directly: joblib waits for ever for a task whose workers died.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from threading import Lock
 from typing import Any, TypeVar
 
 import joblib
 import numpy as np
 from joblib.externals.loky import get_reusable_executor
+from joblib.parallel import BACKENDS, get_active_backend
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
@@ -96,24 +101,85 @@ def each_if_possible(
 
 def _again(answer: Any, alone: bool) -> bool:
     """Whether to try again; alone, only what may have failed because of what ran beside it."""
-    beside = MemoryError | BrokenProcessPool
-    return isinstance(answer, Failed) and (not alone or isinstance(answer.why, beside))
+    if not isinstance(answer, Failed):
+        return False
+    if _is_given_up(answer.why):  # which Dask tried on several workers
+        return alone
+    return not alone or isinstance(answer.why, MemoryError | BrokenProcessPool)
+
+
+def _is_given_up(error: Exception) -> bool:
+    """Whether Dask says that every worker died that it gave a task to."""
+    return type(error).__name__ == "KilledWorker"
 
 
 def _answers(
     function: Callable[[Item], Answer], items: Sequence[Item], n_jobs: int | None, *, guarded: bool
 ) -> Generator[Answer | Failed, None, None]:
     """The answers in order; `guarded`, a single item too is left to another process, if any."""
-    here = len(items) == 1 and not guarded
-    work = joblib.Parallel(n_jobs=1 if here else n_jobs, return_as="generator")
+    if n_jobs == 1 or (len(items) == 1 and not guarded):
+        yield from (_tried(function, item) for item in items)
+        return
+    backend, _ = get_active_backend()
+    if _is_cluster(backend):
+        yield from _of_cluster(backend, function, items)
+        return
+    jobs = (joblib.delayed(_tried)(function, item) for item in items)
+    if not getattr(backend, "supports_return_generator", True):  # Ray's: all at the end
+        yield from joblib.Parallel(n_jobs=n_jobs)(jobs)
+        return
     done = 0
     try:
-        with closing(work(joblib.delayed(_tried)(function, item) for item in items)) as answers:
+        with closing(joblib.Parallel(n_jobs=n_jobs, return_as="generator")(jobs)) as answers:
             for answer in answers:
                 done += 1
                 yield answer
     except BrokenProcessPool as error:
         yield from [Failed(error)] * (len(items) - done)
+
+
+def _is_cluster(backend: Any) -> bool:
+    """Whether joblib was told to use Dask; not within a task of Dask's, which has its one place."""
+    if type(backend).__module__ != "joblib._dask":
+        return False
+    try:
+        import_module("distributed").get_worker()
+    except ValueError:
+        return True
+    return False
+
+
+def _of_cluster(
+    backend: Any, function: Callable[[Item], Answer], items: Sequence[Item]
+) -> Generator[Answer | Failed, None, None]:
+    """As `_answers`, from the workers of Dask; what dies with a worker is given to another."""
+    client = backend.client
+    # All of a job is in its task: what is scattered beside it would be lost with its worker.
+    jobs = [
+        client.submit(
+            partial(_tried_elsewhere, function, item), pure=False, **backend.submit_kwargs
+        )
+        for item in items
+    ]
+    try:
+        for job in jobs:
+            try:
+                answer = job.result()
+            except Exception as error:
+                if not _is_given_up(error):
+                    raise
+                answer = Failed(error)
+            yield answer
+    finally:
+        client.cancel([job for job in jobs if not job.done()])
+        for job in jobs:  # or the cluster keeps its answer for as long as a traceback names it
+            job.release()
+
+
+def _tried_elsewhere(function: Callable[[Item], Answer], item: Item) -> Answer | Failed:
+    """As `_tried`, with a thread for each place that a worker has."""
+    with threads_for(0):
+        return _tried(function, item)
 
 
 def _tried(function: Callable[[Item], Answer], item: Item) -> Answer | Failed:
@@ -129,8 +195,9 @@ def _tried(function: Callable[[Item], Answer], item: Item) -> Answer | Failed:
 
 
 def end_workers(n_jobs: int | None) -> None:
-    """Stop the processes that joblib keeps for the next call, if there were any."""
-    if joblib.effective_n_jobs(n_jobs) > 1:
+    """Stop the processes that joblib keeps for the next call, if there were any; no cluster's."""
+    backend, _ = get_active_backend()
+    if isinstance(backend, BACKENDS["loky"]) and joblib.effective_n_jobs(n_jobs) > 1:
         get_reusable_executor(reuse=True).shutdown(wait=False, kill_workers=True)
 
 
@@ -169,13 +236,37 @@ def counter(total: int, label: str, verbose: int = 1) -> Iterator[Callable[[], N
         yield lambda: bar.advance(task)
 
 
-def threads_for(n: int) -> threadpool_limits:
+@contextmanager
+def threads_for(n: int) -> Iterator[None]:
     """A context in which BLAS and torch use one thread if the largest matrix, n × n, is small.
 
     On small matrices threads wait for one another longer than they work, and where other
     processes run beside, up to forty times longer. Large matrices get all the threads there are.
     """
-    return threadpool_limits(1 if n < SMALL else None)
+    with _ONE_THREAD if n < SMALL else nullcontext():
+        yield
+
+
+class _OneThread:
+    """The limit is of the process: who comes first sets it, who leaves last takes it away."""
+
+    def __init__(self) -> None:
+        self._lock, self._within = Lock(), 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._within:
+                self._limits = threadpool_limits(1)
+            self._within += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._within -= 1
+            if not self._within:
+                self._limits.restore_original_limits()
+
+
+_ONE_THREAD = _OneThread()
 
 
 def chunks(n: int, bytes_each: float, n_jobs: int | None, budget: float = 256e6) -> list[range]:

@@ -4,11 +4,13 @@ Each takes tables of the same shape, ignores readings whose truth is NaN, and
 averages over rows, giving a value an output.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 Array = np.ndarray
 
@@ -69,7 +71,7 @@ def central_coverage(pit: Float[Array, "N *D"], levels: Float[Array, " k"]) -> F
     """Share of readings inside their central intervals of every level, from their PIT.
 
     A reading that was given probability u below it lies inside the interval of level
-    |2u − 1|, and of all wider ones. An honest model's share is the level.
+    `|2u − 1|`, and of all wider ones. An honest model's share is the level.
 
     >>> central_coverage(np.array([0.5, 0.1, 0.95, np.nan]), np.array([0.5, 0.95])).round(2)
     array([0.33, 1.  ])
@@ -90,6 +92,15 @@ class PairedDifference:
     def __str__(self) -> str:
         return f"{self.mean:+.4f} ± {self.standard_error:.4f}"
 
+    def sign(self, n_compared: int = 1) -> int:
+        """−1 or 1 if the mean is beyond two standard errors on that side, else 0.
+
+        They are made wider (Bonferroni, Student) so that as many as are compared raise a false
+        alarm together no more often than two standard errors of one.
+        """
+        limit = t.isf(norm.sf(2) / n_compared, max(self.n - 1, 1)) * self.standard_error
+        return int(self.mean > limit) - int(self.mean < -limit)
+
 
 def paired_difference(ours: Float[Array, " N"], theirs: Float[Array, " N"]) -> PairedDifference:
     """Difference of two methods' losses on the same readings; negative favours ours.
@@ -103,3 +114,47 @@ def paired_difference(ours: Float[Array, " N"], theirs: Float[Array, " N"]) -> P
     unit = float(np.abs(difference).max(initial=0.0)) or 1.0  # squares of 1e-200 are nothing
     error = unit * float((difference / unit).std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
     return PairedDifference(float(difference.mean()), error, n)
+
+
+class over_readings:  # a class, so that scorers made of it can be pickled
+    """A metric of scikit-learn's for tables with gaps: of each output, then their mean.
+
+    scikit-learn's metrics refuse NaN, so `scoring="neg_mean_absolute_error"` fails where an output
+    was not measured everywhere; this lets them see, output by output, the readings that were made.
+    An output with fewer than `least` readings has no part. Outputs of different units are
+    averaged as they are: R² and the like have none.
+
+    >>> from sklearn.metrics import make_scorer, mean_absolute_error
+    >>> error = over_readings(mean_absolute_error)
+    >>> error([[1.0, 5.0], [2.0, np.nan]], [[1.5, 5.0], [2.0, 7.0]])
+    0.125
+    >>> make_scorer(error, greater_is_better=False)      # give this to cross_val_score
+    make_scorer(mean_absolute_error, greater_is_better=False, response_method='predict')
+    """
+
+    def __init__(self, metric: Callable[..., float], *, least: int = 1) -> None:
+        self.metric = metric
+        self.least = least
+        self.__name__ = metric.__name__  # which scorers print
+
+    def __call__(
+        self, y_true: Any, y_pred: Any, *, sample_weight: Any = None, **options: Any
+    ) -> float:
+        """NaN if no output has enough readings."""
+        truth = np.asarray(y_true, dtype=float)
+        prediction = np.asarray(y_pred, dtype=float)
+        if truth.shape != prediction.shape:
+            raise ValueError(
+                f"y_true has shape {truth.shape} and y_pred {prediction.shape}; give tables of the "
+                "same readings."
+            )
+        weight = None if sample_weight is None else np.asarray(sample_weight)
+        scores = []
+        columns = len(truth), -1
+        for true, p in zip(truth.reshape(columns).T, prediction.reshape(columns).T, strict=True):
+            made = ~np.isnan(true)
+            if made.sum() < self.least:
+                continue
+            own = {} if weight is None else {"sample_weight": weight[made]}
+            scores.append(self.metric(true[made], p[made], **own, **options))
+        return float(np.mean(scores)) if scores else float("nan")

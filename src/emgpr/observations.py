@@ -8,9 +8,11 @@ likelihood and every prediction as if it were absent and lets batches of
 unequal tables have equal shapes.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
+from threading import RLock
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -18,6 +20,10 @@ from jaxtyping import Bool, Float, Int
 from scipy.spatial import KDTree
 
 from emgpr.arrays import Array, diagonal, like, namespace, put
+
+Found = TypeVar("Found")
+
+_REMEMBERING = RLock()
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,20 @@ class Observations:
         """One row a site, NaN where an output was not measured."""
         seen = ~np.isnan(Y.T)
         return cls(X, np.where(seen, Y.T, 0.0), seen)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What was measured, not what is remembered of it: that can be worked out again."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def remembered(self, name: Hashable, work: Callable[[], Found]) -> Found:
+        """What the work gives, which is done once for a table and name; it must not change."""
+        kept: dict[Hashable, Any] = vars(self).setdefault("_kept", {})
+        if name not in kept:
+            with _REMEMBERING:  # or threads that predict side by side would each do it
+                if name not in kept:
+                    kept[name] = work()
+        found: Found = kept[name]
+        return found
 
     def on(self, device: str) -> "Observations":
         """This table in the memory of a device; on the CPU it is this one."""
@@ -133,15 +153,20 @@ class Observations:
         array([[ 6.],
                [nan]])
         """
-        sites = pd.MultiIndex.from_arrays(list(self.x.T))
-        alone = ~sites.duplicated(keep=False)
-        at = sites[alone].get_indexer(pd.MultiIndex.from_arrays(list(x.T)))
-        read = np.where(self.seen, self.y, np.nan).T[alone]
+        rows, sites = self.remembered("sites", self._alone)
+        at = sites.get_indexer(pd.MultiIndex.from_arrays(list(x.T)))
+        read = np.where(self.seen, self.y, np.nan).T[rows]
         return (
             np.where((at >= 0)[:, None], read[at], np.nan)
             if len(read)
             else (np.full((len(x), self.n_tasks), np.nan))
         )
+
+    def _alone(self) -> tuple[Int[Array, " n"], pd.MultiIndex]:
+        """Sites that have their inputs alone, and an index of these inputs."""
+        sites = pd.MultiIndex.from_arrays(list(self.x.T))
+        rows = np.flatnonzero(~sites.duplicated(keep=False))
+        return rows, sites[rows]
 
     @property
     def stacked(self) -> Float[Array, "*b DN"]:

@@ -15,7 +15,7 @@ import emgpr
 from emgpr import EnsembleWarning, ModelFileError
 from emgpr.arrays import NumericalError
 from emgpr.cli import app
-from emgpr.cli.complaints import code_of
+from emgpr.cli.complaints import Foreseen, code_of, reading
 from emgpr.experiments import demo
 
 
@@ -111,10 +111,57 @@ def a_figure():
     return Figure()
 
 
-def test_usage_errors_are_typers_own():
-    result = CliRunner().invoke(app, ["demo", "--no-such-option"])
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["demo", "--no-such"], "--no-such. Help: emgpr demo --help"),
+        (["--no-such", "demo"], "--no-such. Help: emgpr --help"),
+        (["dmo"], "No such command 'dmo'."),
+        (["swath", "a.h5"], "Missing argument"),
+        (["reproduce", "jura", "--n-jobs", "0"], "give 1 or more, or -1 for one a core."),
+        (["reproduce", "jura", "--restarts", "none"], "--restarts"),
+    ],
+)
+def test_usage_errors_are_one_line_that_says_where_help_is(arguments, line):
+    result = CliRunner().invoke(app, arguments, prog_name="emgpr")
     assert result.exit_code == 2
-    assert "No such option" in result.stderr
+    (said,) = result.stderr.splitlines()
+    assert said.startswith("emgpr: ")
+    assert line in said.replace("'--no-such'", "--no-such")  # as older typers quote it
+    assert "--help" in said
+
+
+def test_a_command_that_needs_arguments_shows_its_help_without_them():
+    result = CliRunner().invoke(app, ["swath"])
+    assert result.exit_code == 2
+    assert "Examples:" in result.output
+
+
+def test_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "emgpr", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"emgpr {emgpr.__version__}\n"
+
+
+def test_a_traceback_is_shown_of_what_is_wrong_with_a_file_too(tmp_path):
+    (tmp_path / "rows.jsonl").write_text("mae = 0.4\n")
+    asked = ["--traceback", "reproduce", "jura", "--out", str(tmp_path)]
+    result = CliRunner().invoke(app, asked)
+    assert result.exit_code == 3
+    first, *_, last = result.stderr.splitlines()
+    assert first.startswith("Traceback")
+    assert last.startswith("emgpr: ")
+
+
+def test_numbers_that_fail_while_a_file_is_read_are_no_bad_data():
+    def fail():
+        with reading():
+            raise NumericalError("It is singular.")
+
+    with pytest.raises(Foreseen) as told:
+        fail()
+    assert code_of(told.value) == 4
 
 
 def test_ctrl_c_amid_the_imports_is_told_without_them(monkeypatch):
@@ -125,7 +172,9 @@ def test_ctrl_c_amid_the_imports_is_told_without_them(monkeypatch):
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_ctrl_c_ends_the_command_with_130_and_no_traceback(tmp_path):
-    command = f"from emgpr.cli import app; app(['demo', '--out', {str(tmp_path)!r}])"
+    # What is started in the background of a shell ignores ctrl-C, unless it says otherwise.
+    heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    command = f"{heed}; from emgpr.cli import app; app(['demo', '--out', {str(tmp_path)!r}])"
     process = subprocess.Popen(
         [sys.executable, "-u", "-c", command], text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -133,7 +182,7 @@ def test_ctrl_c_ends_the_command_with_130_and_no_traceback(tmp_path):
     assert process.stdout.readline().startswith("Cadmium")
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=120)
     assert process.returncode == 130
     (line,) = stderr.splitlines()
     assert line.startswith("emgpr: stopped.")

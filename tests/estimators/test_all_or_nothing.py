@@ -10,14 +10,14 @@ from sklearn.exceptions import NotFittedError
 
 from emgpr import EMGPR, ICM, LMC, SLFM, IndependentGP
 from emgpr.arrays import NumericalError
-from emgpr.estimators import base, learning
+from emgpr.estimators import base, entering, learning
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 X, Y = smooth_table(np.random.default_rng(3), N=20)
 OTHER = pd.DataFrame(X[:15, :1], columns=["east"]), pd.DataFrame(100 + Y[:15, :2] ** 2)
 QUICK = {"max_iter": 4, "n_restarts": 1, "random_state": 0, "transform": None}
 FAMILY = [EMGPR, ICM, LMC, SLFM, IndependentGP]
-STAGES = ["fit_latents", "settle", "steps_of", "split_sites"]
+STAGES = {"steps_of": entering, "settle": base, "split_sites": learning, "fit_latents": learning}
 
 
 def refit(model, monkeypatch, stage, error):
@@ -26,7 +26,7 @@ def refit(model, monkeypatch, stage, error):
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr(base if hasattr(base, stage) else learning, stage, fail)
+    monkeypatch.setattr(STAGES[stage], stage, fail)
     with pytest.raises(type(error)):
         model.fit(*OTHER)
 

@@ -133,3 +133,24 @@ def test_an_ensemble_keeps_names_too():
     with pytest.warns(UserWarning, match="did not converge"):
         frame = model.fit(SITES, METALS).predict_frame(SITES)
     assert frame.index.equals(SITES.index)
+
+
+def test_the_frame_may_hold_quantiles_and_chances_too(model):
+    frame = model.predict_frame(SITES[:4], quantiles=[0.05, 0.95], exceedance={"Ni": 0.25})
+    assert [name for name in frame if name.startswith("Ni")] == [
+        "Ni", "Ni_std", "Ni_q0.05", "Ni_q0.95", "Ni_above_0.25",
+    ]  # fmt: skip
+    assert [name for name in frame if "above" in name] == ["Ni_above_0.25"]
+    assert_array_equal(frame["Zn_q0.95"], model.predict_quantiles(SITES[:4], 0.95)[:, 2])
+    assert_array_equal(frame["Ni_above_0.25"], model.predict_exceedance(SITES[:4], 0.25)[:, 1])
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        model.predict_frame(SITES[:4], quantiles=[5, 95])
+
+
+def test_the_frame_of_many_places_is_made_in_blocks(model, monkeypatch):
+    whole = model.predict_frame(SITES, quantiles=[0.9])
+    monkeypatch.setattr(
+        "emgpr.estimators.predictor.chunks",
+        lambda n, *_, **__: [range(i, min(i + 7, n)) for i in range(0, n, 7)],
+    )
+    assert_allclose(model.predict_frame(SITES, quantiles=[0.9]), whole, rtol=1e-12)

@@ -166,7 +166,10 @@ def test_the_summary_has_a_row_an_output(made):
 @pytest.mark.parametrize(
     ("by", "complaint"),
     [
-        ("sites", 'by=\'sites\'; expected "site", "output", or 12 labels: one for each row'),
+        (
+            "sites",
+            'by=\'sites\'; expected "site", "output", "block", or 12 labels: one for each row',
+        ),
         (5, "by=5; expected .*spatial_blocks"),
         (np.zeros((12, 2)), r"by \(shape \(12, 2\)\); expected"),
         (np.arange(11), "by has 11 labels; expected .* 12 labels"),

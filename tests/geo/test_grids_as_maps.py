@@ -51,6 +51,13 @@ def test_the_map_holds_what_predict_says(globe):
     assert_array_equal(made["o0_exceedance"].values.ravel(), above[:, 0])
 
 
+def test_a_threshold_of_one_output_adds_its_exceedance_alone(globe):
+    made = globe.predict_grid(2.0, exceedance={"o1": 0.5})
+    assert [name for name in made.data_vars if "exceed" in name] == ["o1_exceedance"]
+    assert made["o0"].attrs["ancillary_variables"] == "o0_std"
+    assert made["o1"].attrs["ancillary_variables"] == "o1_std o1_exceedance"
+
+
 def test_coordinates_say_what_they_are(globe):
     made = globe.predict_grid(0.5, units={"o0": "K", "o1": "mg kg-1"})
     assert made["o0"].dims == ("lat", "lon")
@@ -88,7 +95,7 @@ def test_without_a_reference_system_there_is_none(plane):
 def test_blocks_of_cells_are_as_one(globe, monkeypatch):
     whole = globe.predict_grid(1.0)
     monkeypatch.setattr(
-        "emgpr.estimators.mapper.chunks",
+        "emgpr.estimators.predictor.chunks",
         lambda n, *_, **__: [range(i, min(i + 7, n)) for i in range(0, n, 7)],
     )
     assert_allclose(globe.predict_grid(1.0)["o0"], whole["o0"], rtol=1e-12)
@@ -177,7 +184,7 @@ def test_longitude_and_latitude_are_found_by_what_they_say(globe):
     [
         ({"units": {"Cd": "K"}}, r"units has \['Cd'\], which this model has not"),
         ({"quantiles": [0, 1]}, "between 0 and 1"),
-        ({"exceedance": {"o0": 1}}, "one for each of"),
+        ({"exceedance": {"Cd": 1}}, r"thresholds for \['Cd'\]; expected names of outputs"),
         ({"exceedance": [1, 2, 3]}, "2: one for each"),
         ({"statistic": "mode"}, "'median' or 'mean'"),
         ({"dtype": "int8"}, "'float64' or 'float32'"),

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.gaussian_process.kernels import RBF
 
 from emgpr import IndependentGP, plots
 
@@ -35,3 +36,16 @@ def test_maps_of_a_model_on_the_globe_show_its_sites_in_degrees(rng):
     axes = plots.maps(model, pd.DataFrame({"lon": lon.ravel(), "lat": lat.ravel()}))
     low, high = np.ravel(axes)[0].get_xlim()
     assert -8 < low < high < 13
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_maps_across_the_date_line_are_one_map(rng):
+    X = pd.DataFrame({"lon": rng.uniform(176, 184, 30), "lat": rng.uniform(50, 55, 30)})
+    X["lon"] = (X["lon"] + 180) % 360 - 180
+    model = IndependentGP(RBF(300.0, "fixed"), crs="EPSG:4326").fit(X, np.sin(X["lat"]))
+    for picture in (plots.maps, plots.latents):
+        ax = np.ravel(picture(model))[0]
+        low, high = ax.get_xlim()
+        assert 175 < low < 180 < high < 185
+        for drawn in ax.lines:  # the sites too
+            assert 176 <= drawn.get_xdata().min() < drawn.get_xdata().max() <= 184

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from emgpr.io import read_table, write_table
+from emgpr.io import read_table, without_codes, write_table
 
 
 @pytest.fixture
@@ -26,9 +26,45 @@ def test_there_and_back(table, tmp_path, end):
     assert list(tmp_path.iterdir()) == [tmp_path / f"t.{end}"]  # nothing half-written beside it
 
 
-def test_semicolons_and_decimal_commas(tmp_path):
-    (tmp_path / "t.csv").write_text("x;Cd\n1,5;2\n")
-    assert read_table(tmp_path / "t.csv").iloc[0].tolist() == [1.5, 2]
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x;Cd;of\n1,5;2,25;a,b\n",
+        "x;Cd;of\n1.5;2.25;a,b\n",
+        "x;Cd;of\n1.5;2,25;a,b\n",
+        "x\tCd\tof\n1,5\t2,25\ta,b\n",
+        "  x   Cd of\n 1,5  2,25 a,b\n",
+        "x,Cd,of\n1.5,2.25,'a,b'\n".replace("'", '"'),
+        "\ufeffx;Cd;of\n1,5;2,25;a,b\n",
+    ],
+)
+def test_separators_and_decimal_commas(tmp_path, text):
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    table = read_table(tmp_path / "t.csv")
+    assert table.columns.tolist() == ["x", "Cd", "of"]
+    assert table.iloc[0].tolist() == [1.5, 2.25, "a,b"]
+
+
+def test_an_empty_file(tmp_path):
+    (tmp_path / "t.csv").touch()
+    with pytest.raises(ValueError, match=r"t\.csv is empty: 0 bytes"):
+        read_table(tmp_path / "t.csv")
+
+
+def test_text_in_another_encoding_is_told_with_the_remedy(tmp_path):
+    (tmp_path / "t.csv").write_bytes("x,As µg/g\n1,2\n".encode("cp1252"))
+    with pytest.raises(ValueError, match=r"not text in UTF-8: .* 0xb5 \('µ' .*'CSV UTF-8'"):
+        read_table(tmp_path / "t.csv")
+
+
+def test_codes_for_missing_values():
+    table = pd.DataFrame({"x": [1, 2, -9999], "Cd": ["<0.2", "0.5", " n.a."], "of": ["a", "-", ""]})
+    clean = without_codes(table, ["-9999", "<0.2", "n.a.", "-"])
+    assert clean["x"].isna().tolist() == [False, False, True]
+    assert clean["Cd"].isna().tolist() == [True, False, True]
+    assert clean.loc[1, "Cd"] == 0.5
+    assert clean["of"].isna().tolist() == [False, True, False]
+    assert table.loc[2, "x"] == -9999
 
 
 def test_a_grid_becomes_rows_and_keeps_units(tmp_path):
@@ -67,7 +103,7 @@ def test_files_that_are_not_there(table, tmp_path):
 )
 def test_files_that_are_something_else(tmp_path, end, what, module):
     pytest.importorskip(module)
-    (tmp_path / f"t.{end}").write_bytes(b"")
+    (tmp_path / f"t.{end}").write_bytes(b"\n")
     with pytest.raises(ValueError, match=rf"t\.{end} cannot be read as {what}.*fetch it again"):
         read_table(tmp_path / f"t.{end}")
 

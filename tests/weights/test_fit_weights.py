@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal
 from simulated import gram, readings, start_of, world
 from sklearn.gaussian_process.kernels import RBF
 
-from emgpr.covariance import log_likelihood
+from emgpr.covariance import log_likelihood, log_likelihood_in_span
 from emgpr.ensemble import split_sites
 from emgpr.kernels import matrices
 from emgpr.observations import Observations
@@ -187,3 +187,18 @@ def test_weights_that_are_given_never_end_lower(rng):
     first = fit_weights(made.seen, parts, start, max_iter=3)
     again = fit_weights(made.seen, parts, start, W=first.W, max_iter=1)
     assert again.log_likelihood[0] >= first.log_likelihood[0]
+
+
+def test_a_place_kept_empty_has_no_part_in_the_span(rng):
+    """So that a member ends the same whoever else is learned beside it, and pads its table."""
+    made = world(rng, N=60, D=3, Q=3, k=1)
+    start = start_of(made, kernels=(RBF(3.0), RBF(5.0), RBF(8.0)))
+    whole, short = made.seen.batches([np.arange(60), np.arange(40)]).table(1), np.arange(40)
+    K = matrices(start.kernels, whole.x)
+    padded = fit._span(whole, start, K)
+    alone = fit._span(made.seen.at(short), start, K[:, :40, :40])
+    assert padded.n_columns == alone.n_columns
+    for W in rng.normal(size=(3, 3, 3, 1)):
+        ours, theirs = (log_likelihood_in_span(s, W, start.noise) for s in (padded, alone))
+        assert_allclose(ours[0], theirs[0], rtol=1e-12)
+        assert_allclose(ours[1], theirs[1], rtol=1e-10)

@@ -12,6 +12,7 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,26 @@ UNFORESEEN, USAGE, BAD_DATA, NUMERICAL, PARTIAL, INTERRUPTED = 1, 2, 3, 4, 5, 13
 THEIRS = (typer.Abort, SystemExit, BrokenPipeError)  # and usage errors, which have their exit code
 
 
+class Foreseen(Exception):
+    """A command's own complaint: what to say, and the exit code."""
+
+    def __init__(self, what: object, code: int) -> None:
+        super().__init__(str(what))
+        self.code = code
+
+
 class Complaining(TyperGroup):
     """Commands whose errors, of whatever kind, end in one line and the right code."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        """As usual; mistakes in the options before the command are one line too."""
+        with _usage_in_one_line():
+            return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
         try:
-            with _warnings_as_lines() as partial:
+            with _usage_in_one_line(), _warnings_as_lines() as failed:
                 answer = super().invoke(ctx)
         except BaseException as error:
             if isinstance(error, THEIRS) or hasattr(error, "exit_code"):
@@ -37,16 +51,38 @@ class Complaining(TyperGroup):
             if ctx.params.get("traceback"):
                 traceback.print_exc()
             code = code_of(error)
-            raise complain(_remedied(error, code), code) from error
-        if partial:
+            say(_remedied(error, code))
+            raise typer.Exit(code) from error
+        if failed:
             raise typer.Exit(PARTIAL)
         return answer
+
+
+@contextmanager
+def _usage_in_one_line() -> Iterator[None]:
+    """Typer's usage errors say what is wrong and where help is, without the help itself."""
+    try:
+        yield
+    except Exception as error:
+        # By name: a command without arguments that answers with its help is one of them.
+        if hasattr(error, "format_message") and type(error).__name__ != "NoArgsIsHelpError":
+            error.show = partial(_say_usage, error)  # type: ignore[attr-defined]
+        raise
+
+
+def _say_usage(error: Any, file: Any = None) -> None:
+    context = getattr(error, "ctx", None)
+    command = "emgpr" if context is None else context.command_path
+    said = " ".join(error.format_message().split())
+    say(f"{said}{'' if said.endswith(('.', '?')) else '.'} Help: {command} --help")
 
 
 def code_of(error: BaseException) -> int:
     """The exit code that says what kind of error this is."""
     if isinstance(error, KeyboardInterrupt):  # first: it may have come amid these imports
         return INTERRUPTED
+    if isinstance(error, Foreseen):
+        return error.code
     from numpy.linalg import LinAlgError
 
     from emgpr.arrays import NumericalError
@@ -70,6 +106,8 @@ def _is_refusal(error: BaseException) -> bool:
 def _remedied(error: BaseException, code: int) -> str:
     """What is said of it: the message, and what to do."""
     said = [str(error), *getattr(error, "__notes__", [])]
+    if isinstance(error, Foreseen):
+        return " ".join(said)
     if code == INTERRUPTED:
         return " ".join(["stopped.", *said])
     if isinstance(error, MemoryError):
@@ -102,10 +140,9 @@ def say(what: object) -> None:
     typer.echo("emgpr: " + " ".join(str(what).split()), err=True)
 
 
-def complain(error: BaseException | str, code: int) -> typer.Exit:
-    """Say it on stderr; raise what is returned to leave with this code."""
-    say(error)
-    return typer.Exit(code)
+def complain(what: object, code: int) -> Foreseen:
+    """Raise what is returned to say it on stderr and leave with this code."""
+    return Foreseen(what, code)
 
 
 @contextmanager
@@ -116,7 +153,9 @@ def reading() -> Iterator[None]:
     except ImportError as error:
         raise complain(error, USAGE) from error
     except (OSError, ValueError) as error:
-        raise complain(error, BAD_DATA) from error
+        code = code_of(error)
+        said = [str(error), *getattr(error, "__notes__", [])]
+        raise complain(" ".join(said), code if code == NUMERICAL else BAD_DATA) from error
 
 
 def folder(path: Path) -> Path:

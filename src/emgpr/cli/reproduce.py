@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from emgpr.cli.complaints import INTERRUPTED, complain, folder, progress, reading
+from emgpr.cli.options import Jobs
 
 reproduce = typer.Typer(
     no_args_is_help=True, help="The paper's tables and figures, and ours, run anew."
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Results as JSON on stdout.")]
-Jobs = Annotated[int, typer.Option(help="Fits at a time, each a process; -1: one a core.")]
 
 
 @reproduce.command()

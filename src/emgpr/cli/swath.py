@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 
 from emgpr.cli.complaints import USAGE, complain, progress, reading
+from emgpr.cli.files import to_write
+from emgpr.cli.options import Force
 
 
 def swath(
@@ -17,6 +19,7 @@ def swath(
     places: Annotated[
         int, typer.Option(min=20, help="Fields of view to learn from, at most.")
     ] = 1500,
+    force: Force = False,
 ) -> None:
     """Channels of the ATMS sounder on a regular grid, each with its standard deviation.
 
@@ -30,9 +33,10 @@ def swath(
     """
     with reading():
         from emgpr.datasets import read_atms
-        from emgpr.io.maps import check_writable, write_map
+        from emgpr.io.maps import GEOTIFF, NETCDF, check_writable, write_map
         from emgpr.swath import channel_names, grid_swath
 
+        to_write(out, force, (*NETCDF, *GEOTIFF))
         check_writable(out)
         chosen = channel_names(channels)
         if not grid > 0:

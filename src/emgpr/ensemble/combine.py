@@ -67,7 +67,8 @@ def join(
 
     The rule is a name in `RULES`, or a function that passes `check_rule`. Where members
     have priors of their own, as those with weights of their own do, give these: rules that
-    ask for the prior then get the mean of them, and beliefs `rebase`d on it.
+    ask for the prior then get the mean of them, and beliefs that
+    `rebase` has put on it.
 
     >>> means, covs = np.array([[[-1.0]], [[1.0]]]), np.full((2, 1, 1, 1), 0.5)
     >>> join("mean", means, covs, np.ones((1, 1, 1)))[0].ravel()

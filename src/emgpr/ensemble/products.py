@@ -71,7 +71,7 @@ def bcm(
 def rbcm(
     means: Float[Array, "L M D"], covs: Float[Array, "L M D D"], prior: Float[Array, "M D D"]
 ) -> tuple[Float[Array, "M D"], Float[Array, "M D D"]]:
-    """Robust committee: β_l = ½ log |C₀|/|C_l|, what a member has learned, or 0 if less.
+    """Robust committee: β_l = ½ log(det C₀ / det C_l), what a member has learned, or 0 if less.
 
     Members that learned nothing leave the prior as it was:
 
@@ -87,7 +87,8 @@ def grbcm(
     """Generalised robust committee: what member 0 believes takes the place of the prior.
 
     Members 1, 2, … should know all that member 0, the communication expert, knows, and
-    their own data. β₁ = 1, the others ½ log |C_0|/|C_l|: with two members it is member 1.
+    their own data. β₁ = 1, the others ½ log(det C₀ / det C_l): with two members it is
+    member 1.
     """
     if len(means) == 1:
         return means[0].copy(), covs[0].copy()

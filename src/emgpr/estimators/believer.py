@@ -7,7 +7,6 @@ from typing import Any, Literal, Self
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
-from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import Kernel
 
 from emgpr.arrays import settle
@@ -17,6 +16,7 @@ from emgpr.ensemble import join, mixture
 from emgpr.estimators.apart import without
 from emgpr.estimators.door import enter_known
 from emgpr.estimators.doubts import about_known
+from emgpr.estimators.mapper import Mapper
 from emgpr.estimators.settings import Settled
 from emgpr.estimators.switch_off import variance_shares
 from emgpr.execution import chunks, each, threads_for
@@ -34,7 +34,6 @@ from emgpr.prediction import (
     sites_near,
     turned_to_readings,
 )
-from emgpr.transforms import Marginals
 from emgpr.weights import FittedWeights, Mixture
 
 Array = np.ndarray
@@ -45,7 +44,7 @@ NEIGHBOURS = 16
 MOST_AT_ONCE = 6000  # values of a joint sample: a minute, and a gigabyte
 
 
-class Believer(BaseEstimator):
+class Believer(Mapper):
     """Kernels, weights and noise that were learned, and the readings to condition on."""
 
     conditioning: Literal["auto", "all", "batch"] | int
@@ -54,12 +53,8 @@ class Believer(BaseEstimator):
     device: str
     verbose: int
     n_iter_: int
-    output_names_: list[str]
-    n_outputs_: int
     _rows: Int[Array, " N"]
     _index: pd.Index
-    _scale: Marginals
-    _flat: bool
     _apart: Mixture
     _lost: dict[str, Int[Array, " _"]]
     _settled: Settled
@@ -114,6 +109,13 @@ class Believer(BaseEstimator):
         """`n_jobs` is for the CPU: a device is used by one process, in batches."""
         return self.n_jobs if self._device == "cpu" else 1
 
+    def _around(self) -> Float[Array, "N P"]:
+        return self._seen.x
+
+    @property
+    def _n_sites(self) -> int:
+        return self._seen.n_sites
+
     def _affordable(self, known: Observations) -> How:
         """What to condition on, where this is known: as the user said, or what is cheap enough."""
         if self.conditioning == "all" or self.conditioning == "batch":
@@ -122,7 +124,7 @@ class Believer(BaseEstimator):
             return int(self.conditioning)
         B = coregionalization(self.weights_)
         sizes = [float(known.seen[tasks].sum()) for tasks, _ in coupled(B, self._noise)]
-        if len(B) * sum(n**3 / 3 for n in sizes) <= AFFORDABLE:
+        if affordable(len(B), sizes):
             return "all"
         warnings.warn(
             f'conditioning="auto": {len(B)} members × {known.n_readings} readings are too many to '
@@ -240,12 +242,14 @@ class Believer(BaseEstimator):
         """
         batches = self.conditioning_ == "batch"
         shared = not batches or len(self._parts) == 1  # what one member knows, all know
+        linked = link and shared and (self._settled.correlated or bool(self._lost))
+        if observed is None and not linked:
+            return None, None
         read = np.full((len(x), self.n_outputs_), np.nan)
         if shared:
             read = (self._seen.at(self._parts[0]) if batches else self._seen).readings_at(x)
-        linked = link and shared and (self._settled.correlated or bool(self._lost))
         if observed is None:
-            return None, read if linked else None
+            return None, read
         given = enter_known(observed, len(x), self.output_names_, self._flat)
         learned = np.where(self._seen.seen.T, self._scale.to_user(self._seen.y.T), np.nan)
         for doubt in about_known(given, learned, self.output_names_):
@@ -328,6 +332,11 @@ class Believer(BaseEstimator):
         of the sample were read and it was not, does not help it even then."""
         loses = {by: np.isin(np.arange(self.n_outputs_), lost) for by, lost in self._lost.items()}
         return np.where(others, loses["output"], loses["site"])
+
+
+def affordable(n_members: int, sizes: Sequence[float]) -> bool:
+    """Whether members may condition on all readings, in coupled groups of these sizes."""
+    return n_members * sum(n**3 / 3 for n in sizes) <= AFFORDABLE
 
 
 def _others_known(sample: Float[Array, "M D"] | None, M: int, D: int) -> Bool[Array, "M D"]:

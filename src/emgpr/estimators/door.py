@@ -9,6 +9,12 @@ from jaxtyping import Float
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
+from emgpr.estimators.gathered import (
+    gathered,
+    is_labelled,
+    is_lazy,
+    refuse_stray_coordinates,
+)
 from emgpr.geo import Places
 from emgpr.observations import first_bad
 
@@ -130,6 +136,13 @@ def enter_known(
     return enter_outputs(named, n_sites, "observed")[0]
 
 
+def ordered(Y: Any, names: Sequence[str]) -> Any:
+    """A frame of outputs with its columns in this order, if it has these and no others."""
+    if not isinstance(Y, pd.DataFrame) or set(map(str, Y.columns)) != set(names):
+        return Y
+    return Y.set_axis(list(map(str, Y.columns)), axis=1)[list(names)]
+
+
 def names_of(table: Any, n: int) -> list[str]:
     """Those of the columns, or their numbers."""
     if isinstance(table, pd.Series):
@@ -153,12 +166,22 @@ def steps_of(table: Any, n: int) -> Float[Array, " n"]:
     return np.array([known.get(str(dtype).lower().partition("[")[0], 2.0**-52) for dtype in dtypes])
 
 
+def as_tables(X: Any, y: Any) -> list[Any]:
+    """What is to be learned from, as `as_table` has it; of one table of Dask's, in one pass."""
+    refuse_stray_coordinates(X)
+    return [as_table(table) for table in gathered(X, y)]
+
+
 def as_table(table: Any) -> Any:
     """Whatever stands for a missing value as NaN, and frames of other libraries as pandas'.
+
+    What Dask holds is brought into memory.
 
     >>> as_table(np.ma.masked_equal([1.0, -9999.0], -9999.0))
     array([ 1., nan])
     """
+    if is_lazy(table) or is_labelled(table):
+        (table,) = gathered(table)
     if _lists_masks(table):
         table = np.ma.stack([np.ma.asarray(row) for row in table])  # noqa: PD013
     if isinstance(table, np.ma.MaskedArray):

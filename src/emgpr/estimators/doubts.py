@@ -24,19 +24,36 @@ LONGITUDE = re.compile(r"(lon|lng|long|longitude)([^a-z].*)?$", re.IGNORECASE)
 SEAM = 10.0  # degrees between the ends of longitudes that go all the way round
 
 
+class Doubt(str):
+    """What is doubted, in words, and of what `kind`: for those who know a remedy of their own.
+
+    A "code" for missing values has its value in `code`; "degrees" are taken for lengths.
+    """
+
+    kind: str
+    code: float | None
+
+    def __new__(cls, said: str, kind: str = "", code: float | None = None) -> "Doubt":
+        """What is said, and what is known about it."""
+        made = super().__new__(cls, said)
+        made.kind, made.code = kind, code
+        return made
+
+
 def about_inputs(
     X: Float[Array, "N P"],
     names: Sequence[str],
     steps: Float[Array, " P"],
     crs: str | None = None,
-) -> Iterator[str]:
+) -> Iterator[Doubt]:
     """Codes for missing values, digits that float cannot hold, and degrees taken for lengths."""
     for p, name in enumerate(names):
         yield from _codes(X[:, p], f"Input column {name!r}", "Drop those rows, or fill them in.")
         yield from _blurred(X[:, p], f"Input column {name!r}", steps[p])
     if crs is None:
         flat = doubt_flat(names)
-        yield from list(_across_the_date_line(X, names)) or ([flat] if flat else [])
+        seams = list(_across_the_date_line(X, names))
+        yield from seams or ([Doubt(flat, "degrees")] if flat else [])
 
 
 def about_outputs(
@@ -45,7 +62,7 @@ def about_outputs(
     steps: Float[Array, " D"],
     *,
     centred: bool = True,
-) -> Iterator[str]:
+) -> Iterator[Doubt]:
     """Codes for missing values, digits lost, and outputs that little can be learned of."""
     for d, name in enumerate(names):
         values = Y[~np.isnan(Y[:, d]), d]
@@ -58,7 +75,7 @@ def about_outputs(
 
 def about_known(
     given: Float[Array, "M D"], Y: Float[Array, "N D"], names: Sequence[str]
-) -> Iterator[str]:
+) -> Iterator[Doubt]:
     """Codes for missing values among outputs said to be known, beside those learned from."""
     for d, name in enumerate(names):
         values, learned = given[~np.isnan(given[:, d]), d], Y[~np.isnan(Y[:, d]), d]
@@ -67,7 +84,7 @@ def about_known(
 
 def _codes(
     values: Float[Array, " n"], what: str, remedy: str, beside: Float[Array, " m"] | None = None
-) -> Iterator[str]:
+) -> Iterator[Doubt]:
     """Values that files write for "missing", away from all others.
 
     >>> list(_codes(np.array([1.0, 2.5, -9999.0]), "Output 'Zn'", "Write NaN there."))
@@ -83,9 +100,11 @@ def _codes(
     low, high = float(others.min()), float(others.max())
     for code, times in zip(CODES, is_code.sum(axis=0).tolist(), strict=True):
         if times and _is_far(code, others, repeated=times > 1):
-            yield (
+            yield Doubt(
                 f"{what} holds {code:g} ({times} of {len(values)} values), far from its others "
-                f"({low:g} to {high:g}): it looks like a code for a missing value. {remedy}"
+                f"({low:g} to {high:g}): it looks like a code for a missing value. {remedy}",
+                "code",
+                code,
             )
 
 
@@ -106,18 +125,18 @@ def _is_far(code: float, others: Float[Array, " n"], *, repeated: bool) -> bool:
     return away > min(max(REPEATED * span, STEPS * gap), max(span, STEPS))
 
 
-def _blurred(values: Float[Array, " n"], what: str, step: float) -> Iterator[str]:
+def _blurred(values: Float[Array, " n"], what: str, step: float) -> Iterator[Doubt]:
     """Values so far from zero that float hardly tells them apart."""
     largest, span = float(np.abs(values).max()), float(values.max() - values.min())
     if 0 < COARSE * span < step * largest:
-        yield (
+        yield Doubt(
             f"{what} spans {span:.2g} around {largest:.3g}, where its floating-point numbers are "
             f"{step * largest:.1g} apart: digits were lost before they came here. Subtract a "
             "constant where they are made, or store them in 64 bits."
         )
 
 
-def _across_the_date_line(X: Float[Array, "N P"], names: Sequence[str]) -> Iterator[str]:
+def _across_the_date_line(X: Float[Array, "N P"], names: Sequence[str]) -> Iterator[Doubt]:
     """Longitudes whose ends are neighbours on the globe, and far apart as numbers.
 
     >>> X = np.array([[179.0, 51.0], [178.0, 52.0], [-179.5, 51.5]])
@@ -136,11 +155,12 @@ def _across_the_date_line(X: Float[Array, "N P"], names: Sequence[str]) -> Itera
         beside = np.delete(X, p, axis=1)
         nameless = lon[-1] <= 180 and span > 300 and gap > 180 and _latitudes(beside)
         if nameless or (LONGITUDE.match(name) and (gap > around or around < SEAM)):
-            yield (
+            yield Doubt(
                 f"Input column {name!r} holds longitudes from {lon[0]:g} to {lon[-1]:g}: sites on "
                 f"either side of the date line (or of 0) count as {span:.0f} degrees apart. Set "
                 "crs='EPSG:4326' on the estimator, or give points in space in place of longitude "
-                "and latitude: emgpr.on_sphere(longitude, latitude)."
+                "and latitude: emgpr.on_sphere(longitude, latitude).",
+                "degrees",
             )
 
 
@@ -149,16 +169,16 @@ def _latitudes(columns: Float[Array, "N p"]) -> bool:
     return bool((np.abs(columns).max(axis=0) <= 90).any()) if columns.shape[1] else False
 
 
-def _rows_without_readings(Y: Float[Array, "N D"]) -> Iterator[str]:
+def _rows_without_readings(Y: Float[Array, "N D"]) -> Iterator[Doubt]:
     rows = np.flatnonzero(np.isnan(Y).all(axis=1))
     if len(rows):
-        yield (
+        yield Doubt(
             f"Nothing was read in {len(rows)} of {len(Y)} rows (first {rows[:5].tolist()}); they "
             "teach nothing and are left out. Check them, or leave them out yourself."
         )
 
 
-def _constant(Y: Float[Array, "N D"], names: Sequence[str], *, centred: bool) -> Iterator[str]:
+def _constant(Y: Float[Array, "N D"], names: Sequence[str], *, centred: bool) -> Iterator[Doubt]:
     counts = (~np.isnan(Y)).sum(axis=0)
     still = np.flatnonzero(is_constant(Y)).tolist()
     who = ", ".join(repr(names[d]) for d in still)
@@ -166,18 +186,18 @@ def _constant(Y: Float[Array, "N D"], names: Sequence[str], *, centred: bool) ->
     # About a mean of 0, as normalize_y=False asks for, a constant is a signal like any other.
     told = ", which is predicted everywhere" if centred else ""
     if still:
-        yield (
+        yield Doubt(
             f"{f'Output {who} has' if len(still) == 1 else f'Outputs {who} have'} one value only "
             f"({readings}){told}: nothing says how it varies, and its "
             "standard deviation means nothing. Leave it out, or give readings that differ."
         )
 
 
-def _rare(Y: Float[Array, "N D"], names: Sequence[str]) -> Iterator[str]:
+def _rare(Y: Float[Array, "N D"], names: Sequence[str]) -> Iterator[Doubt]:
     counts = (~np.isnan(Y)).sum(axis=0)
     rare = (counts < FEW) & (2 * counts < counts.max()) & ~is_constant(Y)
     for d in np.flatnonzero(rare).tolist():
-        yield (
+        yield Doubt(
             f"Output {names[d]!r} was read {counts[d]} times only, others up to {counts.max()}: "
             "how it follows them can hardly be learned from so few, and its intervals hold less "
             "than they say."

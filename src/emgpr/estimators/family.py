@@ -30,6 +30,7 @@ class IndependentGP(MultiOutputGP):
     """
 
     refine = 0
+    transfers = False
 
     def _learn_weights(
         self,

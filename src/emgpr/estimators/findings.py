@@ -1,6 +1,6 @@
 """What cross-validation found, as frames and as text."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,17 @@ class CrossValidation:
     def residual(self) -> pd.DataFrame:
         """Truth less prediction."""
         return self.truth - self.prediction
+
+    def rows(self) -> pd.DataFrame:
+        """A row for each reading: where it was made, what of, and what was predicted."""
+        row, column = np.nonzero(self.truth.notna().to_numpy())
+        where = {
+            "row": self.truth.index.to_numpy()[row],
+            "output": self.truth.columns.to_numpy()[column],
+        }
+        frames = [field.name for field in fields(self) if field.name != "by"]
+        told = {name: getattr(self, name).to_numpy()[row, column] for name in frames}
+        return pd.DataFrame(where | told)
 
     def summary(self) -> pd.DataFrame:
         """A row an output: its number of readings, errors, and how honest its uncertainty is.
@@ -85,7 +96,9 @@ class TransferReport:
     def _with(self, verdict: str) -> list[str]:
         return [str(name) for name in self.table.index[self.table["verdict"] == verdict]]
 
-    def _sentence(self) -> str:
+    @property
+    def sentence(self) -> str:
+        """Whom transfer helps, whom it harms, and of whom neither can be told."""
         said = [
             f"{words} {', '.join(self._with(verdict))}"
             for verdict, words in (
@@ -99,11 +112,11 @@ class TransferReport:
         return f"{sentence[0].upper()}{sentence[1:]}."
 
     def __repr__(self) -> str:
-        return f"Transfer, cross-validated by {self.by}\n{_rounded(self.table)}\n{self._sentence()}"
+        return f"Transfer, cross-validated by {self.by}\n{_rounded(self.table)}\n{self.sentence}"
 
     def _repr_html_(self) -> str:
         table = self.table.to_html(float_format="{:.4g}".format)
-        return f"<p>Transfer, cross-validated by {self.by}</p>{table}<p>{self._sentence()}</p>"
+        return f"<p>Transfer, cross-validated by {self.by}</p>{table}<p>{self.sentence}</p>"
 
 
 def _rounded(table: pd.DataFrame) -> str:

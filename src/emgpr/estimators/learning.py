@@ -8,14 +8,14 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 from jaxtyping import Float, Int
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import RBF, Kernel
+from sklearn.gaussian_process.kernels import Kernel
 
 from emgpr.checkpoint import Ledger
 from emgpr.ensemble import split_sites
-from emgpr.estimators.mapper import Mapper
-from emgpr.estimators.settings import FEW_SITES
+from emgpr.estimators.believer import Believer
+from emgpr.estimators.entering import Entering
+from emgpr.estimators.settings import FEW_SITES, kernels_for
 from emgpr.estimators.standing import EnsembleWarning, left_behind, standing
 from emgpr.estimators.switch_off import switch_off
 from emgpr.latents import (
@@ -27,7 +27,6 @@ from emgpr.latents import (
     choose_kernels,
     choose_learner,
     fit_latents,
-    is_length_scale,
     is_lent,
     noise_prior,
     variances,
@@ -58,7 +57,7 @@ Learner: TypeAlias = (
 )
 
 
-class Learning(Mapper):
+class Learning(Entering, Believer):
     """From a standardised table to kernels, noise and weights."""
 
     kernel: Kernels
@@ -71,35 +70,11 @@ class Learning(Mapper):
     max_iter: int
     n_restarts: int
 
-    def _kernels(self, seen: Observations) -> list[Kernel]:
-        """The kernel of every task; with a list, also those of latents beyond the tasks."""
-        D, P = seen.n_tasks, seen.x.shape[1]
-        given = RBF() if self.kernel is None or isinstance(self.kernel, str) else self.kernel
-        if isinstance(given, Kernel):
-            kernels = [clone(given)] * D
-        else:
-            Q = self._settled.n_latents
-            if len(given) != Q:
-                raise ValueError(
-                    f"kernel holds {len(given)} kernels for {Q} latent processes; give "
-                    "one kernel for all, or a list with one for each."
-                )
-            kernels = [clone(given[i % Q]) for i in range(max(D, Q))]
-        for kernel in kernels:
-            for parameter in kernel.hyperparameters:
-                n = parameter.n_elements
-                if is_length_scale(kernel, parameter.name) and n not in (1, P):
-                    raise ValueError(
-                        f"kernel {kernel} has {n} length-scales and X has {P} columns; give one "
-                        "length-scale for all columns, or one for each."
-                    )
-        return kernels
-
     def _learn_latents(
         self, seen: Observations, rng: np.random.Generator, ledger: Ledger
     ) -> list[Latent]:
         """Step 1, by whoever does it."""
-        kernels = self._kernels(seen)
+        kernels = kernels_for(self.kernel, self._settled.n_latents, seen)
         self.latent_learner_, why = choose_learner(self.latent_learner, seen)
         if why:
             self._advise(why)
@@ -277,6 +252,3 @@ class Learning(Mapper):
 
     def _warn(self, what: str) -> None:
         warnings.warn(what, ConvergenceWarning, stacklevel=4)
-
-    def _advise(self, what: str) -> None:
-        warnings.warn(what, UserWarning, stacklevel=4)

@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from jaxtyping import Int
-from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_array
 
 from emgpr.execution import RandomState, generator
 from emgpr.observations import Observations
 
 Array = np.ndarray
+
+BLOCKS = 20  # of neighbouring sites, if the user names no others
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,12 @@ class LeftOut:
             return cls("site", np.tile(sites, (D, 1)), sites)
         if isinstance(by, str) and by == "output":
             return cls("output", np.arange(D * N).reshape(D, N), sites)
+        if isinstance(by, str) and by == "block":
+            n = len(np.unique(model._seen.x, axis=0))
+            blocks = spatial_blocks(model._seen.x, max(2, min(BLOCKS, n // 2)), 0)
+            labels = np.full(len(model._index), None)
+            labels[model._rows] = blocks
+            by = labels
         group, names = _grouped(model, by)
         for d, seen in enumerate(model._seen.seen):
             held = np.unique(group[seen])
@@ -62,8 +69,8 @@ def _grouped(model: Any, by: Any) -> tuple[Int[Array, " N"], list[Any]]:
     """The group of every site at which anything was measured, and the labels."""
     n = len(model._index)
     expected = (
-        f'expected "site", "output", or {n} labels: one for each row of the training inputs, such '
-        "as spatial_blocks(X) gives"
+        f'expected "site", "output", "block", or {n} labels: one for each row of the training '
+        "inputs, such as spatial_blocks(X) gives"
     )
     if isinstance(by, str) or np.ndim(by) != 1:
         shape = f" (shape {np.shape(by)})" if np.ndim(by) > 1 else f"={by!r}"
@@ -107,6 +114,8 @@ def spatial_blocks(
         )
     spread = x.std(axis=0)
     seed = int(generator(random_state).integers(2**31))
+    from sklearn.cluster import KMeans  # slow to import
+
     means = KMeans(int(n_blocks), n_init=5, random_state=seed)
     labels = means.fit_predict(x / np.where(spread > 0, spread, 1.0))
     _, first, block = np.unique(labels, return_index=True, return_inverse=True)

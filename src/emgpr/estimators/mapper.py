@@ -1,7 +1,7 @@
 """Maps: predictions on grids and on the coordinates of data sets, following the CF conventions."""
 
-import copy
 import warnings
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -12,9 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from emgpr import __version__, geo
 from emgpr.estimators.door import input_names
+from emgpr.estimators.gathered import is_lazy
+from emgpr.estimators.lazy import lazy_map
 from emgpr.estimators.predictor import Predictor
 from emgpr.estimators.wanted import Wanted
-from emgpr.execution import chunks, track
 from emgpr.io import read_region
 
 Array = np.ndarray
@@ -24,6 +25,16 @@ class Mapper(Predictor):
     """A fitted model that draws maps."""
 
     crs: str | None
+    verbose: int
+
+    @abstractmethod
+    def _around(self) -> Float[Array, "N P"]:
+        """Places, as kernels see them, around which a map is drawn if no bounds are given."""
+
+    @property
+    @abstractmethod
+    def _n_sites(self) -> int:
+        """How many sites were learned from."""
 
     def predict_grid(
         self,
@@ -66,7 +77,7 @@ class Mapper(Predictor):
         quantiles : list of probabilities, optional
             Adds `<output>_quantiles`.
         exceedance : threshold, list with one for each output, or dict by name, optional
-            Adds `<output>_exceedance`, the probability to be above it.
+            Adds `<output>_exceedance`, the probability to be above it; of the outputs in the dict.
         statistic, include_noise
             As in `predict`.
         dtype : {"float64", "float32"}
@@ -96,9 +107,11 @@ class Mapper(Predictor):
         if own is None and geo.is_geographic(target):
             warnings.warn(str(geo.doubt_flat(["lon", "lat"])), UserWarning, stacklevel=2)
         places = geo.Places.of(names, own)
-        x, y = places.leave(self._seen.x)
-        if own is not None and target is not None:
-            x, y = geo.moved(x, y, own, target)
+        x = y = np.empty(0)
+        if bounds is None:
+            x, y = places.leave(self._around())
+            if own is not None and target is not None:
+                x, y = geo.moved(x, y, own, target)
         degrees = geo.is_geographic(target)
         grid = geo.regular(x, y, spacing, shape, bounds, degrees=degrees)
         at_x, at_y = grid.cells()
@@ -137,6 +150,9 @@ class Mapper(Predictor):
         elevation of (y, x) give a map of (time, y, x). Where an input is NaN, so are predictions.
         Other parameters as in `predict_grid`.
 
+        Of a Dataset in chunks (`data.chunk(...)`) the map is lazy and in the same chunks: it is
+        worked out as it is written, `to_zarr` or `to_netcdf`, and may be larger than memory.
+
         >>> import xarray
         >>> from emgpr import IndependentGP
         >>> X = pd.DataFrame({"depth": np.linspace(0, 6, 30)})
@@ -149,12 +165,16 @@ class Mapper(Predictor):
         xarray = geo.needed("xarray", "A map")
         wanted = Wanted.asked(self, quantiles, exceedance, statistic, include_noise, dtype)
         names = input_names(self)
-        inputs = xarray.broadcast(*(_found(data, name, self, names) for name in names))
-        dims, shape = inputs[0].dims, inputs[0].shape
-        if not dims:
+        inputs = [_found(data, name, self, names) for name in names]
+        if not any(one.dims for one in inputs):
             raise ValueError("The inputs have no dimensions; give at least one coordinate.")
-        places = np.column_stack([np.asarray(one.values, float).ravel() for one in inputs])
-        values = self._mapped(places, np.isfinite(places).all(axis=1), wanted)
+        if is_lazy(data):
+            dims, shape, values = lazy_map(self, inputs, data.chunksizes, wanted)
+        else:
+            inputs = xarray.broadcast(*inputs)
+            dims, shape = inputs[0].dims, inputs[0].shape
+            places = np.column_stack([np.asarray(one.values, float).ravel() for one in inputs])
+            values = self._mapped(places, np.isfinite(places).all(axis=1), wanted)
         kept = {name: data[name] for name in data.coords if set(data[name].dims) <= set(dims)}
         return self._as_dataset(
             kept, dims, shape, values, wanted, wanted.units(units, names), self.crs,
@@ -165,22 +185,15 @@ class Mapper(Predictor):
         self, places: Float[Array, "M P"], within: Bool[Array, " M"], wanted: Wanted
     ) -> dict[str, Float[Array, "... M D"]]:
         """What is wanted at these places, block after block; NaN where they are not within."""
-        quiet = copy.copy(self)
-        quiet.verbose = 0  # one bar, of blocks
         names = getattr(self, "feature_names_in_", None)
-        rows = np.flatnonzero(within)
-        L, D = len(self.weights_), self.n_outputs_
-        blocks = chunks(len(rows), 64.0 * L * D * D, 1) if len(rows) else []
-        if self.verbose and len(blocks) == 1:
-            blocks = chunks(len(rows), 1.0, 1, budget=max(1.0, len(rows) / 10))
+        rows, D = np.flatnonzero(within), self.n_outputs_
         answer = {
             name: np.full((*lead, len(places), D), np.nan, dtype=wanted.dtype)
             for name, lead in wanted.shapes().items()
         }
-        for block in track(blocks, len(blocks), "Predicting: blocks of cells", self.verbose):
-            at = rows[block.start : block.stop]
-            X = places[at] if names is None else pd.DataFrame(places[at], columns=list(names))
-            belief = quiet._belief(X, None, wanted.include_noise)
+        X = places[rows] if names is None else pd.DataFrame(places[rows], columns=list(names))
+        for block, belief in self._beliefs(X, wanted.include_noise, "Predicting: blocks of cells"):
+            at = rows[block]
             for name, part in wanted.of(self._scale, belief).items():
                 answer[name][..., at, :] = part
         return answer
@@ -190,7 +203,7 @@ class Mapper(Predictor):
         coordinates: Mapping[str, Any],
         dims: tuple[str, ...],
         shape: tuple[int, ...],
-        values: Mapping[str, Array],
+        values: Mapping[str, Any],
         wanted: Wanted,
         units: Mapping[str, str],
         crs: str | None,
@@ -203,7 +216,7 @@ class Mapper(Predictor):
             wanted.variables(values, dims, shape, units),
             crs=crs,
             title=f"Predictions of {', '.join(self.output_names_)}",
-            source=f"Gaussian process regression ({kind}) on {self._seen.n_sites} sites, "
+            source=f"Gaussian process regression ({kind}) on {self._n_sites} sites, "
             f"emgpr {__version__}",
             comment=wanted.comment(),
             history=f"{kind}.{call}",

@@ -1,26 +1,58 @@
-"""What every fitted model can do: predict, as arrays or as a frame, and score itself."""
+"""What every fitted model can do: predict, as arrays or as a frame, and score itself.
 
+All of it follows from what is believed of the outputs at new sites, wherever that comes from.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from copy import copy
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from emgpr.estimators.believer import Believer
-from emgpr.estimators.door import enter_inputs, enter_outputs
-from emgpr.estimators.insight import Insight
-from emgpr.estimators.validation import Validation
-from emgpr.execution import RandomState, generator
+from emgpr.estimators.door import as_table, check_inputs, enter_inputs, enter_outputs, ordered
+from emgpr.estimators.gathered import is_lazy
+from emgpr.estimators.lazy import lazy_exceedance, lazy_frame, lazy_predict, lazy_quantiles
+from emgpr.estimators.wanted import quantiles_of, thresholds_of
+from emgpr.execution import RandomState, chunks, generator, track
+from emgpr.metrics import over_readings
 from emgpr.prediction import Belief
+from emgpr.transforms import Marginals
 
 Array = np.ndarray
 
 
-class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer):
+class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """The fitted half of an estimator."""
+
+    output_names_: list[str]
+    n_outputs_: int
+    weights_: Float[Array, "L Q D k"]
+    _scale: Marginals
+    _flat: bool
+
+    @abstractmethod
+    def _believe(
+        self, x: Float[Array, "M P"], observed: Any, *, with_cov: bool, include_noise: bool
+    ) -> Belief:
+        """What is believed of the readings at x, or of the signals beneath."""
+
+    @abstractmethod
+    def _sample(
+        self,
+        x: Float[Array, "M P"],
+        observed: Any,
+        n: int,
+        rng: np.random.Generator,
+        *,
+        include_noise: bool,
+    ) -> Float[Array, "n M D"]:
+        """Joint draws over sites and outputs."""
 
     def predict(
         self,
@@ -33,6 +65,9 @@ class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer)
         statistic: Literal["median", "mean"] = "median",
     ) -> Array | tuple[Array, Array]:
         """Predict every output at the sites X (M, P).
+
+        Where X is one of Dask's arrays or frames, so is what comes back: lazy, a block for each
+        of its blocks of rows. That holds for all predictions here.
 
         Parameters
         ----------
@@ -74,6 +109,11 @@ class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer)
         if statistic not in ("median", "mean"):
             raise ValueError(f"statistic={statistic!r}; expected 'median' or 'mean'.")
         check_is_fitted(self)
+        if is_lazy(X):
+            return lazy_predict(
+                self, X, observed, return_std=return_std, return_cov=return_cov,
+                include_noise=include_noise, statistic=statistic,
+            )  # fmt: skip
         one = len(self.weights_) == 1 and statistic == "median"
         with_cov = return_std or return_cov or not one
         belief = self._belief(X, observed, include_noise, with_cov)
@@ -109,6 +149,10 @@ class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer)
             raise ValueError(
                 f"q has shape {wanted.shape}; expected one probability, or a list of them."
             )
+        check_is_fitted(self)
+        if is_lazy(X):
+            self._scale.quantiles(self._blank, np.atleast_1d(wanted))  # whether q can be
+            return lazy_quantiles(self, X, observed, wanted, include_noise=include_noise)
         belief = self._belief(X, observed, include_noise)
         values = self._scale.quantiles(belief, np.atleast_1d(wanted))
         values = values[..., 0] if self._flat else values
@@ -121,6 +165,12 @@ class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer)
 
         With `include_noise=False`, that the signal is, for which a single reading is no proof.
         """
+        check_is_fitted(self)
+        if is_lazy(X):
+            self._scale.exceedance(self._blank, threshold)  # whether it can be
+            return lazy_exceedance(
+                self, X, observed, threshold=threshold, include_noise=include_noise
+            )
         belief = self._belief(X, observed, include_noise)
         chance = self._scale.exceedance(belief, threshold)
         return chance[:, 0] if self._flat else chance
@@ -149,49 +199,100 @@ class Predictor(Insight, Validation, MultiOutputMixin, RegressorMixin, Believer)
         drawn = np.moveaxis(self._scale.to_user(drawn), 0, -1)
         return drawn[:, 0] if self._flat else drawn
 
+    @property
+    def _blank(self) -> Belief:
+        """About one place, to see whether a question can be asked."""
+        D = self.n_outputs_
+        return Belief(np.zeros((1, 1, D)), np.eye(D)[None, None])
+
     def _belief(self, X: Any, observed: Any, include_noise: bool, with_cov: bool = True) -> Belief:
         check_is_fitted(self)
         x = enter_inputs(self, X)
         return self._believe(x, observed, with_cov=with_cov, include_noise=include_noise)
 
+    def _beliefs(self, X: Any, include_noise: bool, label: str) -> Iterator[tuple[slice, Belief]]:
+        """The belief about some of the rows of X after another, so that memory does not grow."""
+        quiet = copy(self)
+        quiet.verbose = 0  # one bar, of blocks
+        n, each = len(X), 64.0 * len(self.weights_) * self.n_outputs_**2
+        blocks = chunks(n, each, 1) if n else []
+        if self.verbose and len(blocks) == 1:
+            blocks = chunks(n, 1.0, 1, budget=max(1.0, n / 10))
+        for run in track(blocks, len(blocks), label, self.verbose):
+            block = slice(run.start, run.stop)
+            some = X.iloc[block] if isinstance(X, pd.DataFrame) else X[block]
+            yield block, quiet._belief(some, None, include_noise)
+
     def predict_frame(
-        self, X: Any, *, observed: Any = None, include_noise: bool = True
+        self,
+        X: Any,
+        *,
+        observed: Any = None,
+        include_noise: bool = True,
+        quantiles: Any = None,
+        exceedance: Any = None,
     ) -> pd.DataFrame:
         """Predictions as a DataFrame: each output and, beside it, its `<output>_std`.
 
-        The index is that of X, if X has one.
+        `quantiles` adds columns such as `<output>_q0.95`; `exceedance`, a threshold for all
+        outputs, a list with one for each or a dict for some, adds the chance to be above it,
+        `<output>_above_0.8`. The index is that of X, if X has one.
         """
-        answer = self.predict(X, return_std=True, observed=observed, include_noise=include_noise)
-        mean, std = (np.reshape(part, (-1, self.n_outputs_)) for part in answer)
-        columns = {}
-        for d, name in enumerate(self.output_names_):
-            columns[name], columns[f"{name}_std"] = mean[:, d], std[:, d]
-        if len(columns) != 2 * self.n_outputs_:
-            raise ValueError(
-                f"Outputs {self.output_names_} and their '<output>_std' share a name; rename an "
-                "output, or use predict."
-            )
+        check_is_fitted(self)
+        q = np.empty(0) if quantiles is None else quantiles_of(quantiles)
+        above = thresholds_of(np.nan if exceedance is None else exceedance, self.output_names_)
+        columns = self._columns(q, above)
+        if is_lazy(X):
+            settings = {"quantiles": quantiles, "exceedance": exceedance}
+            return lazy_frame(self, X, observed, columns, include_noise=include_noise, **settings)
+        X = as_table(X)
+        if observed is None:
+            numbers = check_inputs(self, X, fitting=False)
+            table = X if isinstance(X, pd.DataFrame) else numbers
+            beliefs = self._beliefs(table, include_noise, "Predicting: blocks of places")
+            parts = [self._values(belief, q, above) for _, belief in beliefs]
+        else:  # what is known at one place informs all others
+            parts = [self._values(self._belief(X, observed, include_noise), q, above)]
         index = X.index if isinstance(X, pd.DataFrame) else None
-        return pd.DataFrame(columns, index=index)
+        return pd.DataFrame(np.concatenate(parts), index=index, columns=columns)
+
+    def _columns(self, q: Float[Array, " k"], above: Float[Array, " D"]) -> list[str]:
+        """Names of what is told of each output, once each."""
+        columns: list[str] = []
+        for name, limit in zip(self.output_names_, above, strict=True):
+            columns += [name, f"{name}_std", *(f"{name}_q{p:g}" for p in q)]
+            columns += [] if np.isnan(limit) else [f"{name}_above_{limit:g}"]
+        twice = sorted({column for column in columns if columns.count(column) > 1})
+        if twice:
+            raise ValueError(
+                f"Outputs {self.output_names_} and what is told of them, such as '<output>_std', "
+                f"share the names {twice}; rename an output, or use predict."
+            )
+        return columns
+
+    def _values(
+        self, belief: Belief, q: Float[Array, " k"], above: Float[Array, " D"]
+    ) -> Float[Array, "M columns"]:
+        """What is told of each output, column after column."""
+        scale = self._scale
+        centre, variance = scale.median(belief), np.einsum("mdd->md", scale.covariance(belief))
+        std, quantiles = np.sqrt(np.maximum(variance, 0.0)), scale.quantiles(belief, q)
+        chance = above if np.isnan(above).all() else scale.exceedance(belief, above)
+        values: list[Array] = []
+        for d in range(self.n_outputs_):
+            values += [centre[:, d], std[:, d], *quantiles[:, :, d]]
+            values += [] if np.isnan(above[d]) else [chance[:, d]]
+        return np.column_stack(values)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean over the outputs of R², each over the readings that were made."""
-        prediction = self.predict(X)
-        if isinstance(y, pd.DataFrame) and set(map(str, y.columns)) == set(self.output_names_):
-            y = y.set_axis(list(map(str, y.columns)), axis=1)[self.output_names_]
-        truth, _, _ = enter_outputs(y, len(prediction))
+        prediction, y = np.asarray(self.predict(X)), as_table(y)
+        truth, _, _ = enter_outputs(ordered(y, self.output_names_), len(prediction))
         if truth.shape[1] != self.n_outputs_:
             raise ValueError(
                 f"y has {truth.shape[1]} columns; this model predicts {self.n_outputs_} outputs: "
                 f"{self.output_names_}."
             )
-        mean = np.reshape(prediction, truth.shape)
-        weight = None if sample_weight is None else np.asarray(sample_weight)
-        scores = []
-        for d in range(truth.shape[1]):
-            made = ~np.isnan(truth[:, d])
-            if made.sum() < 2:  # not measured in this fold, or once: there is no R²
-                continue
-            own = None if weight is None else weight[made]
-            scores.append(r2_score(truth[made, d], mean[made, d], sample_weight=own))
-        return float(np.mean(scores)) if scores else float("nan")
+        # Not measured in this fold, or once: there is no R².
+        r2 = over_readings(r2_score, least=2)
+        return r2(truth, np.reshape(prediction, truth.shape), sample_weight=sample_weight)

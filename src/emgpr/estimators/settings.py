@@ -2,16 +2,17 @@
 
 import os
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Literal
 
-from sklearn.gaussian_process.kernels import Kernel
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import RBF, Kernel
 
 from emgpr.arrays import refuse_unknown
 from emgpr.arrays import settle as settle_device
 from emgpr.ensemble import PARTITIONS, RULES
 from emgpr.geo import reference
-from emgpr.latents import LEARNERS, LatentLearner, is_lent
+from emgpr.latents import LEARNERS, LatentLearner, is_length_scale, is_lent
 from emgpr.observations import Observations
 from emgpr.transforms import NAMED
 
@@ -35,6 +36,23 @@ class Unread:
 
     def __set__(self, model: Any, value: Any) -> None:
         vars(model)[self.name] = value
+
+
+class Configured:
+    """An estimator whose parameters are what it was given, a transform among them."""
+
+    transform = Unread()
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name; with `deep`, also those of the kernel and the like."""
+        model: Any = self
+        params = {name: vars(model)[name] for name in model._get_param_names()}
+        if deep:
+            for name, value in list(params.items()):
+                if hasattr(value, "get_params") and not isinstance(value, type):
+                    nested = value.get_params()
+                    params.update({f"{name}__{key}": inner for key, inner in nested.items()})
+        return params
 
 
 FEW_SITES = 5  # for each weight vector: fewer cannot tell the noise beside it
@@ -97,6 +115,30 @@ def settle(model: Any, seen: Observations) -> Settled:
     enough = sites >= FEW_SITES * Q * 2 and n >= 2 * FEW_READINGS * (2 * Q * D + D + Q + between)
     rank = int(model.rank or (2 if refine and enough else 1))
     return Settled(Q, min(rank, D), refine, correlated and D > 1, size, n_members)
+
+
+def kernels_for(given: Any, Q: int, seen: Observations) -> list[Kernel]:
+    """The kernel of every task; with a list, also those of latents beyond the tasks."""
+    D, P = seen.n_tasks, seen.x.shape[1]
+    given = RBF() if given is None or isinstance(given, str) else given
+    if isinstance(given, Kernel):
+        kernels = [clone(given)] * D
+    else:
+        if len(given) != Q:
+            raise ValueError(
+                f"kernel holds {len(given)} kernels for {Q} latent processes; give "
+                "one kernel for all, or a list with one for each."
+            )
+        kernels = [clone(given[i % Q]) for i in range(max(D, Q))]
+    for kernel in kernels:
+        for parameter in kernel.hyperparameters:
+            n = parameter.n_elements
+            if is_length_scale(kernel, parameter.name) and n not in (1, P):
+                raise ValueError(
+                    f"kernel {kernel} has {n} length-scales and X has {P} columns; give one "
+                    "length-scale for all columns, or one for each."
+                )
+    return kernels
 
 
 def check_settings(model: Any) -> None:
@@ -163,6 +205,38 @@ def check_choices(model: Any) -> None:
             "kernel), a scikit-learn GaussianProcessRegressor, or a list with one of those for "
             "each output."
         )
+
+
+def check_one_pass(model: Any) -> None:
+    """The same for an estimator that keeps sums."""
+    for name in ("max_iter", "n_restarts", "n_start"):
+        _whole(model, name)
+    for name in ("rank", "n_latents"):
+        if getattr(model, name) is not None:
+            _whole(model, name, " or None")
+    if not _says(model.n_functions, "auto"):
+        _whole(model, "n_functions", ' or "auto"')
+    _one_of(model, "noise", ("independent", "correlated"))
+    if isinstance(model.box, str) and model.box != "auto":
+        raise ValueError(f'box={model.box!r}; expected "auto" or (lows, highs) of the inputs.')
+    if not isinstance(model.tolerance, Real) or not 0 < float(model.tolerance) < 1:
+        raise ValueError(f"tolerance={model.tolerance!r}; expected a share between 0 and 1.")
+    transform = vars(model)["transform"]
+    if isinstance(transform, str) and transform not in NAMED:
+        choices = ", ".join(map(repr, NAMED))
+        raise ValueError(
+            f"transform={transform!r}; expected one of {choices}, a scikit-learn transformer, a "
+            "list with one for each output, or a dict from outputs to these."
+        )
+    if model.crs is not None:
+        reference(model.crs)
+    listed = isinstance(model.kernel, list | tuple)
+    for kernel in model.kernel if listed else [model.kernel]:
+        if not isinstance(kernel, Kernel) and (listed or kernel is not None):
+            raise ValueError(
+                f"kernel={kernel!r} is not a scikit-learn kernel; give one such as "
+                "sklearn.gaussian_process.kernels.RBF(), or a list of them."
+            )
 
 
 def _says(value: Any, word: str) -> bool:

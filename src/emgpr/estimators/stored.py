@@ -73,7 +73,7 @@ class Stored:
         name = type(self).__name__
         # What could not be read again should not be written.
         rebuilt(type(self), f"This {name}", tree, arrays, own)
-        header = {"format": FORMAT, "version": VERSION, "class": name, **_circumstances()}
+        header = {"format": FORMAT, "version": VERSION, "class": name, **circumstances()}
         write(path, {**header, "state": tree}, arrays)
 
     @classmethod
@@ -118,8 +118,8 @@ def rebuilt(
     return model
 
 
-def _circumstances() -> dict[str, Any]:
-    """Who wrote it, when; for people to read, not for `load`."""
+def circumstances() -> dict[str, Any]:
+    """Who writes it, when; for people to read, not for `load`."""
     packages = {"emgpr": emgpr, "numpy": np, "scipy": scipy, "scikit-learn": sklearn, "pandas": pd}
     versions = {name: str(package.__version__) for name, package in packages.items()}
     versions["python"] = platform.python_version()

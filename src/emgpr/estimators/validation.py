@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
-from scipy.stats import norm, t
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,12 +29,13 @@ from emgpr.prediction import (
     held_out_of_neighbours,
     turned_to_readings,
 )
+from emgpr.transforms import Marginals
 
 Array = np.ndarray
 
 LEVEL = 0.95
 MANY = 2000  # readings of an output; of more, so many tell whether transfer helps it
-MANY = 2000  # readings of an output; of more, so many tell whether transfer helps it
+VERDICTS = {-1: "gains", 0: "no difference", 1: "loses"}
 
 
 class Validation:
@@ -51,10 +51,11 @@ class Validation:
 
         Parameters
         ----------
-        by : "site", "output", or N labels
+        by : "site", "output", "block", or N labels
             What is left out at once: all outputs of a site; each reading alone, so that the
-            other outputs of the same sample inform it; or the sites that share a label,
-            one for each row of the training inputs (see `spatial_blocks`).
+            other outputs of the same sample inform it; blocks of neighbouring sites, 20 of
+            them; or the sites that share a label, one for each row of the training inputs (see
+            `spatial_blocks`).
 
         >>> from emgpr import ICM
         >>> X = np.linspace(0, 6, 40)[:, None]
@@ -70,20 +71,7 @@ class Validation:
         belief = _as_predicted(model, left_out)
         scale, seen = model._scale, model._seen
         truth = scale.to_user(seen.y.T)  # a valid value where nothing was measured, too
-        tail = (1 - LEVEL) / 2
-        lower, middle, upper = scale.quantiles(belief, np.array([tail, 0.5, 1 - tail]))
-        mean, cov = mixture(belief.mean, belief.cov)
-        frames = {
-            "truth": truth,
-            "prediction": middle,
-            "std": np.sqrt(_diagonal(scale.covariance(belief))),
-            "lower": lower,
-            "upper": upper,
-            "standardized": (seen.y.T - mean) / np.sqrt(_diagonal(cov)),
-            "nlpd": -scale.log_density(belief, truth),
-            "crps": scale.crps(belief, truth),
-            "pit": scale.cdf(belief, truth),
-        }
+        frames = {"truth": truth, **scores(scale, belief, truth, seen.y.T)}
         return CrossValidation(left_out.by, **{k: _framed(model, v) for k, v in frames.items()})
 
     def transfer_report(self, by: Any = "site") -> TransferReport:
@@ -114,7 +102,6 @@ class Validation:
             ours, theirs = (pd.Series(error[seen, d]).groupby(group).mean() for error in errors)
             pair = paired_difference(ours.to_numpy(), theirs.to_numpy())
             mae, alone = (float(error[seen, d].mean()) for error in errors)
-            limit = t.isf(norm.sf(2) / model.n_outputs_, max(pair.n - 1, 1)) * pair.standard_error
             rows.append(
                 {
                     "n": int(seen.sum()),
@@ -125,15 +112,34 @@ class Validation:
                     "standard_error": pair.standard_error,
                     "nlpd": float(nlpd[0][seen, d].mean()),
                     "nlpd_alone": float(nlpd[1][seen, d].mean()),
-                    "verdict": "gains"
-                    if pair.mean < -limit
-                    else "loses"
-                    if pair.mean > limit
-                    else "no difference",
+                    "verdict": VERDICTS[pair.sign(model.n_outputs_)],
                 }
             )
         index = pd.Index(model.output_names_, name="output")
         return TransferReport(left_out.by, pd.DataFrame(rows, index=index))
+
+
+def scores(
+    scale: Marginals, belief: Belief, truth: Float[Array, "M D"], z: Float[Array, "M D"]
+) -> dict[str, Float[Array, "M D"]]:
+    """What was predicted of readings and how good it was, on the user's scale.
+
+    `z` are the readings on the scale that is learned on. A reading that cannot be, to the model,
+    has a density of zero.
+    """
+    tail = (1 - LEVEL) / 2
+    lower, middle, upper = scale.quantiles(belief, np.array([tail, 0.5, 1 - tail]))
+    mean, cov = mixture(belief.mean, belief.cov)
+    return {
+        "prediction": middle,
+        "std": np.sqrt(_diagonal(scale.covariance(belief))),
+        "lower": lower,
+        "upper": upper,
+        "standardized": (z - mean) / np.sqrt(_diagonal(cov)),
+        "nlpd": -scale.log_density(belief, truth),
+        "crps": scale.crps(belief, truth),
+        "pit": scale.cdf(belief, truth),
+    }
 
 
 def losing_outputs(model: Any, by: Any = "site") -> Int[Array, " _"]:

@@ -12,7 +12,7 @@ from emgpr.prediction import Belief
 from emgpr.transforms import Marginals
 
 Array = np.ndarray
-Variable = tuple[tuple[str, ...], Array, dict[str, Any]]
+Variable = tuple[tuple[str, ...], Any, dict[str, Any]]  # an array of NumPy or Dask
 
 SUFFIX = {"centre": "", "std": "_std", "quantiles": "_quantiles", "exceedance": "_exceedance"}
 
@@ -44,10 +44,8 @@ class Wanted:
         if dtype not in ("float64", "float32"):
             raise ValueError(f"dtype={dtype!r}; expected 'float64' or 'float32'.")
         outputs = tuple(model.output_names_)
-        q = None if quantiles is None else np.atleast_1d(np.asarray(quantiles, dtype=float))
-        if q is not None and (q.ndim > 1 or not len(q) or not ((q > 0) & (q < 1)).all()):
-            raise ValueError(f"quantiles={quantiles!r}; expected probabilities between 0 and 1.")
-        thresholds = None if exceedance is None else _thresholds(exceedance, outputs)
+        q = None if quantiles is None else quantiles_of(quantiles)
+        thresholds = None if exceedance is None else thresholds_of(exceedance, outputs)
         made = cls(outputs, q, thresholds, statistic, include_noise, dtype)
         made.names()
         return made
@@ -67,17 +65,7 @@ class Wanted:
 
     def units(self, given: Any, inputs: Sequence[str]) -> dict[str, str]:
         """Units by name, of outputs and inputs."""
-        if given is None:
-            return {}
-        if isinstance(given, str):
-            return dict.fromkeys(self.outputs, given)
-        unknown = [name for name in given if name not in (*self.outputs, *inputs)]
-        if unknown:
-            raise ValueError(
-                f"units has {unknown}, which this model has not; its outputs are "
-                f"{list(self.outputs)}, its inputs {list(inputs)}."
-            )
-        return dict(given)
+        return units_by_name(given, self.outputs, inputs)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Leading axes of everything wanted."""
@@ -108,7 +96,7 @@ class Wanted:
 
     def variables(
         self,
-        values: Mapping[str, Array],
+        values: Mapping[str, Any],
         dims: tuple[str, ...],
         shape: tuple[int, ...],
         units: Mapping[str, str],
@@ -116,13 +104,18 @@ class Wanted:
         """Everything by name, output after output, with its attributes."""
         found: dict[str, Variable] = {}
         for d, names in enumerate(self.names()):
-            for kind, table in values.items():
+            asked = [kind for kind in values if self._is_asked(kind, d)]
+            for kind, table in ((kind, values[kind]) for kind in asked):
                 lead = ("quantile",) if kind == "quantiles" else ()
-                array = table[..., d].reshape(*table.shape[:-2], *shape)
+                array = table[..., d].reshape(*table.shape[: len(lead)], *shape)
                 found[names[kind]] = ((*lead, *dims), array, self._attributes(kind, d, units))
-            beside = [names[kind] for kind in values if kind != "centre"]
+            beside = [names[kind] for kind in asked if kind != "centre"]
             found[names["centre"]][2]["ancillary_variables"] = " ".join(beside)
         return found
+
+    def _is_asked(self, kind: str, d: int) -> bool:
+        """Whether it is wanted of this output: thresholds may be given for some only."""
+        return kind != "exceedance" or not np.isnan(self.thresholds[d])  # type: ignore[index]
 
     def _attributes(self, kind: str, d: int, units: Mapping[str, str]) -> dict[str, Any]:
         name = self.outputs[d]
@@ -142,14 +135,39 @@ class Wanted:
         return f"Each output is the {self.statistic} of the predictive distribution of {of}."
 
 
-def _thresholds(given: Any, outputs: Sequence[str]) -> Float[Array, " D"]:
+def units_by_name(given: Any, outputs: Sequence[str], inputs: Sequence[str]) -> dict[str, str]:
+    """Units of outputs and inputs: one for all outputs, or by name; none may be of something else.
+
+    >>> units_by_name("mg/kg", ["Cd", "Ni"], ["x"])
+    {'Cd': 'mg/kg', 'Ni': 'mg/kg'}
+    """
+    if given is None:
+        return {}
+    if isinstance(given, str):
+        return dict.fromkeys(outputs, given)
+    unknown = [name for name in given if name not in (*outputs, *inputs)]
+    if unknown:
+        raise ValueError(
+            f"units has {unknown}, which this model has not; its outputs are {list(outputs)}, its "
+            f"inputs {list(inputs)}."
+        )
+    return dict(given)
+
+
+def thresholds_of(given: Any, outputs: Sequence[str]) -> Float[Array, " D"]:
+    """One for each output; NaN for those that a dict leaves out.
+
+    >>> thresholds_of({"Cd": 0.8}, ["Cd", "Zn"])
+    array([0.8, nan])
+    """
     if isinstance(given, Mapping):
-        if set(given) != set(outputs):
+        unknown = [str(name) for name in given if name not in outputs]
+        if unknown or not given:
             raise ValueError(
-                f"exceedance has thresholds for {sorted(given)}; expected one for each of "
+                f"exceedance has thresholds for {unknown}; expected names of outputs, which are "
                 f"{list(outputs)}."
             )
-        given = [given[name] for name in outputs]
+        given = [given.get(name, np.nan) for name in outputs]
     limits = np.asarray(given, dtype=float)
     if limits.shape not in ((), (len(outputs),)):
         raise ValueError(
@@ -157,3 +175,11 @@ def _thresholds(given: Any, outputs: Sequence[str]) -> Float[Array, " D"]:
             f"{len(outputs)}: one for each."
         )
     return np.broadcast_to(limits, (len(outputs),))
+
+
+def quantiles_of(given: Any) -> Float[Array, " n"]:
+    """Probabilities, one or several."""
+    q = np.atleast_1d(np.asarray(given, dtype=float))
+    if q.ndim > 1 or not len(q) or not ((q > 0) & (q < 1)).all():
+        raise ValueError(f"quantiles={given!r}; expected probabilities between 0 and 1.")
+    return q

@@ -11,8 +11,7 @@ from emgpr.geo.extras import needed
 from emgpr.geo.grids import Grid
 from emgpr.geo.reference import LONGITUDE_LATITUDE, axes, grid_mapping, is_geographic, moved
 
-Array = np.ndarray
-Variable = tuple[tuple[str, ...], Array, dict[str, Any]]
+Variable = tuple[tuple[str, ...], Any, dict[str, Any]]  # an array of NumPy or Dask
 
 CONVENTIONS = "CF-1.11"
 MAPPING = "crs"  # the variable that says which reference system the coordinates are of

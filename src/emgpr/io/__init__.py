@@ -2,6 +2,14 @@
 
 from emgpr.io.maps import read_map, write_map
 from emgpr.io.regions import Region, read_region
-from emgpr.io.tables import read_table, write_table
+from emgpr.io.tables import read_table, without_codes, write_table
 
-__all__ = ["Region", "read_map", "read_region", "read_table", "write_map", "write_table"]
+__all__ = [
+    "Region",
+    "read_map",
+    "read_region",
+    "read_table",
+    "without_codes",
+    "write_map",
+    "write_table",
+]

@@ -1,11 +1,15 @@
 """Tables: one row a site, one column an input or an output, from and to the usual formats."""
 
+import gzip
+import itertools
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
+from pandas.errors import EmptyDataError
 
 from emgpr.geo import needed
 from emgpr.io.files import PathLike, existing, kind, reading, writing
@@ -19,9 +23,10 @@ KINDS = (*CSV, *PARQUET, *NETCDF)
 def read_table(path: PathLike, columns: Sequence[str] | None = None) -> pd.DataFrame:
     """A table from CSV, Parquet or NetCDF, told by the ending; these columns, or all.
 
-    The separator of a CSV file (comma, semicolon, tab) is found from its first line. NetCDF
-    variables become columns, a row for each combination of their coordinates, less the rows in
-    which every variable is missing. The units that the file tells are in `attrs["units"]`.
+    The separator of a CSV file (comma, semicolon, tab, or else spaces) is found from its first
+    line; if it is no comma, decimals may be commas. NetCDF variables become columns, a row for
+    each combination of their coordinates, less the rows in which every variable is missing. The
+    units that the file tells are in `attrs["units"]`.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -31,6 +36,8 @@ def read_table(path: PathLike, columns: Sequence[str] | None = None) -> pd.DataF
     """
     end = kind(path, KINDS)
     file = existing(path)
+    if not file.stat().st_size:
+        raise ValueError(f"{file} is empty: 0 bytes. Check that it was written, or fetch it again.")
     table = _reader(end)(file)
     if not len(table.columns):
         raise ValueError(f"{file} holds no columns. Check that it is the file you mean.")
@@ -52,6 +59,29 @@ def chosen(table: pd.DataFrame, columns: Sequence[str], what: str = "The table")
         shown = ", ".join(have[:30]) + (f", … ({len(have)} in all)" if len(have) > 30 else "")
         raise ValueError(f"{what} has no {columns_are} {said}; it has: {shown}.")
     return table.set_axis(have, axis=1)[list(columns)]
+
+
+def without_codes(table: pd.DataFrame, codes: Sequence[str]) -> pd.DataFrame:
+    """The table with values that stand for "missing", such as -9999 or "n.a.", as NaN.
+
+    >>> without_codes(pd.DataFrame({"Cd": ["0.5", "n.a."], "Zn": [-9999, 7]}), ["-9999", "n.a."])
+        Cd   Zn
+    0  0.5  NaN
+    1  NaN  7.0
+    """
+    clean = table.copy(deep=False)
+    numbers = pd.to_numeric(pd.Series(list(codes), dtype=object), errors="coerce").dropna()
+    for i in range(table.shape[1]):
+        column = table.iloc[:, i]
+        if is_numeric_dtype(column):
+            clean.isetitem(i, column.mask(column.isin(numbers)).to_numpy())
+        else:
+            text = column.astype(object).map(lambda value: str(value).strip())
+            left = column.astype(object).mask(text.isin(list(codes)))
+            values = pd.to_numeric(left, errors="coerce")
+            whole = values.notna().equals(left.notna())
+            clean.isetitem(i, (values if whole else left).to_numpy())
+    return clean
 
 
 def write_table(table: pd.DataFrame, path: PathLike) -> None:
@@ -78,13 +108,49 @@ def _reader(end: str) -> Callable[[Path], pd.DataFrame]:
 
 
 def _read_csv(file: Path) -> pd.DataFrame:
-    with reading(file, "CSV"):
-        first = pd.read_csv(file, sep="\0", nrows=1, header=None, dtype=str).iloc[0, 0]
-        # The one that is there most often: a comma may be within a name, or a decimal.
-        separator = max(",;\t", key=str(first).count)
-        decimal = "," if separator == ";" else "."
-        table = pd.read_csv(file, sep=separator, decimal=decimal)
+    try:
+        with reading(file, "CSV"):
+            separator = _separator(*_first_lines(file))
+            table = pd.read_csv(file, sep=separator)
+            words = [name for name in table.columns if not is_numeric_dtype(table[name])]
+            if words and separator != ",":  # numbers may have decimal commas
+                other = pd.read_csv(file, sep=separator, decimal=",")
+                table = table.assign(**{str(name): other[name] for name in words})
+    except ValueError as error:
+        if isinstance(error.__cause__, UnicodeDecodeError):
+            raise ValueError(_not_utf8(file, error.__cause__)) from error
+        raise
     return table
+
+
+def _first_lines(file: Path) -> tuple[str, str]:
+    """The first two lines that hold anything."""
+    opened: Any = gzip.open if file.name.lower().endswith(".gz") else open
+    with opened(file, "rt", encoding="utf-8-sig") as text:
+        found = list(itertools.islice((line.strip("\n") for line in text if line.strip()), 2))
+    if not found:
+        raise EmptyDataError("it is empty")
+    return found[0], found[-1]
+
+
+def _separator(header: str, row: str) -> str:
+    """The one that is there most often: a comma may be within a name, or a decimal.
+
+    >>> _separator("x;Cd, dry;Zn", "1;2;3"), _separator("x  Cd", "0.5 1")
+    (';', '\\\\s+')
+    """
+    found = max(",;\t", key=header.count)
+    spaced = found not in header and len(header.split()) == len(row.split()) > 1
+    return r"\s+" if spaced else found
+
+
+def _not_utf8(file: Path, error: UnicodeDecodeError) -> str:
+    byte = error.object[error.start : error.start + 1]
+    return (
+        f"{file} is not text in UTF-8: it holds the byte 0x{byte.hex()} "
+        f"({byte.decode('cp1252', 'replace')!r} in Western Windows files). Save it as UTF-8, which "
+        "spreadsheets call 'CSV UTF-8'."
+    )
 
 
 def _read_parquet(file: Path) -> pd.DataFrame:

@@ -8,7 +8,14 @@ from matplotlib.colors import Normalize
 
 from emgpr.plots.labels import BLUE, DIVERGING, Units, process_name, signed, with_unit
 from emgpr.plots.panels import label_outer, panels, plain
-from emgpr.plots.surface import as_fitted, as_on_paper, draw_surface, places, shape_of
+from emgpr.plots.surface import (
+    as_fitted,
+    as_on_paper,
+    draw_surface,
+    places,
+    running_on,
+    shape_of,
+)
 from emgpr.weights import aligned
 
 HEARD = 3  # outputs named in a title
@@ -32,7 +39,7 @@ def latents(
     with the most variance are drawn, of the latents in `which` if that is given. `nodes`
     as in `maps`. Returns a flat array of axes.
     """
-    X, _ = model.training_data()
+    X = running_on(model, model.training_data()[0])
     nodes = places(X, nodes)
     processes = strongest(model, which, limit)
     W = aligned(model.weights_).mean(axis=0)

@@ -10,7 +10,15 @@ from matplotlib.axes import Axes
 
 from emgpr.plots.labels import BLUE, Units, is_log, log_ticks, with_unit
 from emgpr.plots.panels import chosen, label_outer, panels, plain
-from emgpr.plots.surface import as_fitted, as_on_paper, draw_surface, places, scale_of, shape_of
+from emgpr.plots.surface import (
+    as_fitted,
+    as_on_paper,
+    draw_surface,
+    places,
+    running_on,
+    scale_of,
+    shape_of,
+)
 
 PREDICTION_COLOURS, STD_COLOURS = "viridis", "cividis"  # both even in lightness, and safe
 SEVERAL_ROWS = 5  # outputs side by side, at most
@@ -36,6 +44,7 @@ def maps(
     95% bands and the readings.
     """
     X, Y = model.training_data()
+    X = running_on(model, X)
     names, nodes = chosen(model.output_names_, outputs), places(X, nodes)
     inputs = as_fitted(model, nodes)
     if X.shape[1] == 1:

@@ -10,6 +10,8 @@ from matplotlib.colorbar import Colorbar
 from matplotlib.colors import LogNorm, Normalize
 from scipy.spatial import Delaunay, QhullError
 
+from emgpr.geo import Places, is_geographic
+from emgpr.geo.grids import unwrapped
 from emgpr.plots.labels import log_ticks
 
 ON_A_LINE, ON_A_SIDE = 200, 70  # nodes, where none are given
@@ -24,7 +26,7 @@ def places(X: pd.DataFrame, nodes: Any) -> pd.DataFrame:
             "map) can be drawn. measured_against_predicted shows models with more."
         )
     if nodes is None:
-        return _over(X)
+        return nodes_over(X)
     if isinstance(nodes, pd.DataFrame) and set(names) <= set(nodes.columns):
         return nodes[names]
     table = np.asarray(nodes, dtype=float).reshape(len(nodes), -1)
@@ -33,27 +35,42 @@ def places(X: pd.DataFrame, nodes: Any) -> pd.DataFrame:
     return pd.DataFrame(table, columns=names)
 
 
+def running_on(model: Any, X: pd.DataFrame) -> pd.DataFrame:
+    """The sites with longitudes that go on across the date line, if they do: one map, not two."""
+    if not is_geographic(model.crs):
+        return X
+    column = X.columns[Places.of([str(name) for name in X.columns], model.crs).x]
+    return X.assign(**{str(column): unwrapped(X[column].to_numpy(dtype=float))})
+
+
 def as_fitted(model: Any, nodes: pd.DataFrame) -> Any:
     """The nodes with the names of their columns only if the model was fitted to names."""
     return nodes if hasattr(model, "feature_names_in_") else nodes.to_numpy()
 
 
-def _over(X: pd.DataFrame) -> pd.DataFrame:
-    """A regular grid inside the outline of the sites; of one input, its range."""
+def nodes_over(X: pd.DataFrame, on_a_side: int | None = None, *, at_least: int = 2) -> pd.DataFrame:
+    """A regular grid inside the outline of the sites; of one input, its range.
+
+    `on_a_side` nodes lie along the longer side, and along the other as many as are as far apart,
+    but `at_least` so many: where the inputs count in different units, sides mean little.
+    """
     low, high = X.min().to_numpy(dtype=float), X.max().to_numpy(dtype=float)
     flat = high <= low
     low, high = np.where(flat, low - 0.5, low), np.where(flat, high + 0.5, high)
     if len(low) == 1:
         return pd.DataFrame(np.linspace(low, high, ON_A_LINE), columns=X.columns)
-    step = (high - low).max() / (ON_A_SIDE - 1)
+    step = (high - low).max() / ((on_a_side or ON_A_SIDE) - 1)
     sides = [
-        np.linspace(a, b, max(2, round((b - a) / step) + 1)) for a, b in zip(low, high, strict=True)
+        np.linspace(a, b, max(at_least, round((b - a) / step) + 1))
+        for a, b in zip(low, high, strict=True)
     ]
     nodes = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
     try:
         inside = Delaunay(X.to_numpy(dtype=float)).find_simplex(nodes) >= 0
     except (QhullError, ValueError):  # sites in a row, or too few of them: no outline
         inside = np.ones(len(nodes), bool)
+    if not inside.any():  # an outline so thin that it lies between the nodes
+        inside[:] = True
     return pd.DataFrame(nodes[inside], columns=X.columns)
 
 
@@ -77,7 +94,7 @@ def draw_surface(
     extend: str,
 ) -> Colorbar:
     """Values over the nodes of a regular grid, which may have holes."""
-    x, y, table = _mesh(nodes.to_numpy(dtype=float), values)
+    x, y, table = mesh(nodes.to_numpy(dtype=float), values)
     image = ax.pcolormesh(x, y, table, cmap=colours, norm=scale, rasterized=True, shading="nearest")
     figure: Any = ax.figure
     bar = figure.colorbar(image, ax=ax, extend=extend, shrink=0.85)
@@ -106,7 +123,7 @@ def shape_of(nodes: pd.DataFrame, units: Any) -> tuple[Any, float]:
     return "equal", float(np.clip(height / width, 0.35, 2.0))
 
 
-def _mesh(
+def mesh(
     nodes: Float[np.ndarray, "M 2"], values: Float[np.ndarray, " M"]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Values as a table over the grid's columns and rows, NaN in its holes."""

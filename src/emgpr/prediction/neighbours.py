@@ -40,7 +40,8 @@ def condition_on_neighbours(
     for tasks, latents in coupled(B, noise):
         own = [kernels[q] for q in latents]
         block = Observations(known.x, known.y[tasks], known.seen[tasks])
-        near = _Neighbours(block, scale, n_neighbours)
+        name = "neighbours", tuple(tasks.tolist()), tuple(scale.tolist()), n_neighbours
+        near = known.remembered(name, partial(_Neighbours, block, scale, n_neighbours))
         B_block = B[:, latents][:, :, tasks][..., tasks]
         mean[..., tasks], cov[:, :, tasks[:, None], tasks] = _condition(
             block, near, x, own, B_block, noise[np.ix_(tasks, tasks)], device

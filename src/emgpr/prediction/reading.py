@@ -18,6 +18,29 @@ from emgpr.prediction.condition import Belief
 Array = np.ndarray
 
 
+def informed(belief: Belief, noise: Float[Array, "D D"], sample: Float[Array, "M D"]) -> Belief:
+    """The belief about the signals of each site, given what was read there, NaN where nothing was.
+
+    >>> belief = Belief(np.zeros((1, 1, 2)), np.array([[[[1.0, 0.5], [0.5, 1.0]]]]))
+    >>> told = informed(belief, np.eye(2), np.array([[2.0, np.nan]]))
+    >>> told.mean[0, 0], told.cov[0, 0].diagonal()
+    (array([1. , 0.5]), array([0.5  , 0.875]))
+    """
+    mean, cov = belief.mean.copy(), belief.cov.copy()
+    read = ~np.isnan(sample)
+    for pattern in np.unique(read, axis=0):
+        s = np.flatnonzero(pattern)
+        if not len(s):
+            continue
+        rows = np.flatnonzero((read == pattern).all(axis=1))
+        cross = cov[:, rows][:, :, s]
+        gain = np.linalg.solve(cross[..., s] + noise[np.ix_(s, s)], cross)
+        told = sample[rows[:, None], s] - mean[:, rows[:, None], s]
+        mean[:, rows] += np.einsum("lms,lmsd->lmd", told, gain)
+        cov[:, rows] -= np.swapaxes(cross, -1, -2) @ gain
+    return Belief(mean, cov)
+
+
 def turned_to_readings(
     belief: Belief,
     prior: Float[Array, "*l M D D"],

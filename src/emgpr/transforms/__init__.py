@@ -1,6 +1,6 @@
 """Output transforms, and how a belief travels back through them."""
 
-from emgpr.transforms.choice import Held, choose_transforms
+from emgpr.transforms.choice import Held, candidates, choose_transforms
 from emgpr.transforms.fitted import Fitted
 from emgpr.transforms.maps import (
     Identity,
@@ -22,6 +22,7 @@ __all__ = [
     "Marginals",
     "NormalScore",
     "YeoJohnson",
+    "candidates",
     "choose_transforms",
     "is_constant",
     "one_each",

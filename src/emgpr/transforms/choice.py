@@ -80,17 +80,28 @@ def choose_transforms(
     return chosen
 
 
+def candidates(values: Float[Array, " n"]) -> list[str | None]:
+    """What an output of these readings may get, the simplest first: it needs no reason.
+
+    >>> candidates(np.arange(1.0, 30.0))[0], candidates(np.arange(9.0))
+    ('log', [None])
+    """
+    if len(values) < FEWEST or is_constant(values[:, None])[0]:
+        return [None]
+    names: list[str | None] = ["log", None] if values.min() > 0 else [None]
+    return names + [name for name in NAMED if name not in ("log", None)]
+
+
 def _candidates(problem: tuple[Array, Array]) -> dict[str | None, Held]:
     X, y = problem
     there = ~np.isnan(y)
     values = y[there]
-    if len(values) < FEWEST or is_constant(values[:, None])[0]:
+    names = candidates(values)
+    if len(names) == 1:
         nothing = np.zeros(len(y))
         return {None: Held(nothing, nothing)}
     # In units of its own: a density in others may overflow.
     values = values / centre_and_spread(values[:, None])[1]
-    names = ["log", None] if values.min() > 0 else [None]
-    names += [name for name in NAMED if name not in ("log", None)]
     answer = {}
     for name in names:
         held = _left_out(X[there], values, name)

@@ -81,7 +81,7 @@ class Marginals:
         self, Y: Float[Array, "N D"], names: Sequence[str] | None = None
     ) -> Float[Array, "N D"]:
         """The user's outputs, standardised; raises if one has a value that has no transform."""
-        Z = self._standardised(Y)
+        Z = self.standardised(Y)
         for d, name in enumerate(_named(names, len(self.maps))):
             rows = np.flatnonzero(np.isfinite(Y[:, d]) & ~np.isfinite(Z[:, d]))
             if len(rows):
@@ -172,7 +172,8 @@ class Marginals:
             belief, Y, lambda of, y, u, m, s: score.crps(of, y, m, s), score.bytes_each
         )
 
-    def _standardised(self, Y: Float[Array, "N D"]) -> Float[Array, "N D"]:
+    def standardised(self, Y: Float[Array, "N D"]) -> Float[Array, "N D"]:
+        """As `forward`; a value that has no transform is NaN or infinite."""
         U = np.stack([of.forward(Y[:, d]) for d, of in enumerate(self.maps)], axis=-1)
         return (U - self.shift) / self.scale
 

@@ -29,7 +29,8 @@ EARLY = 2e-3  # and on the large batch of a member, which predicts from all read
 SMALL = 100  # readings; of fewer, the dense form of all members at once is quicker,
 LARGE = 2000  # and on a device of fewer than these
 
-_Problem = tuple[Observations | None, Observations, Mixture, Array, "_Patience", str]
+_Readings = tuple[float, float]
+_Problem = tuple[Observations | None, Observations, Mixture, Array, _Readings, "_Patience", str]
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,8 @@ def fit_weights(
     patience = _Patience(max_iter, LOOSE if loosely else FLAT, _promise(n, len(parts)))
     runs = chunks(len(parts), 32.0 * n * n, n_jobs, room(device))
     fewer = sum(map(len, few)) < sum(map(len, parts))
+    # Of a member on average: the same whoever else is learned beside it.
+    readings = _readings(seen, few) / len(parts), _readings(seen, parts) / len(parts)
 
     def learn(runs: list[range]) -> dict[range, FittedWeights | Failed]:
         problems = [
@@ -108,6 +111,7 @@ def fit_weights(
                 seen.batches([parts[i] for i in run]),
                 start,
                 W[list(run)],
+                readings,
                 patience,
                 device,
             )
@@ -163,6 +167,10 @@ def without_transfer(start: Mixture, log_likelihood: float) -> FittedWeights:
     return FittedWeights(start.W[None], value, np.array([True]), np.array([0]))
 
 
+def _readings(seen: Observations, parts: Sequence[Int[Array, " _"]]) -> int:
+    return sum(int(seen.seen[:, part].sum()) for part in parts)
+
+
 def _promise(n: int, n_members: int) -> float:
     """What the next step must promise for each of n readings, of tables as many as there are."""
     if n_members > 1:
@@ -172,12 +180,11 @@ def _promise(n: int, n_members: int) -> float:
 
 def _fit(problem: _Problem) -> FittedWeights:
     """Most of the way on some of the sites, if there are many, and the end on all."""
-    some, tables, start, W0, patience, device = problem
+    some, tables, start, W0, (n_some, n), patience, device = problem
     L = len(W0)
-    x0, n = W0.reshape(L, -1), tables.n_readings / L
+    x0 = W0.reshape(L, -1)
     loss = _loss(tables, start, device)
     if some is not None:
-        n_some = some.n_readings / L
         way = minimize(_loss(some, start, device), x0, **patience.on(n_some, WAY))
         memory = way.memory.of(range(L), n / n_some)
         end = minimize(loss, way.x, memory=memory, **patience.on(n))
@@ -195,7 +202,7 @@ def _loss(tables: Observations, start: Mixture, device: str) -> Objective:
     alone = tables.table(0) if L == 1 else None
     spans: list[Span | None] = [None]
     if tables.n_tasks * tables.n_sites > (SMALL if device == "cpu" else LARGE):
-        spans = [span_of(tables.table(i), start.noise, K[i], shape[2]) for i in range(L)]
+        spans = [_span(tables.table(i), start, K[i]) for i in range(L)]
 
     def in_span(flat: Float[Array, "b p"], which: Int[Array, " b"]) -> tuple[Array, Array]:
         W = flat.reshape(-1, *shape)
@@ -219,3 +226,12 @@ def _loss(tables: Observations, start: Mixture, device: str) -> Objective:
         return -np.atleast_1d(fetch(fit.value)), -of_weights.reshape(flat.shape)
 
     return in_span if all(span is not None for span in spans) else dense
+
+
+def _span(table: Observations, start: Mixture, K: Float[Any, "Q N N"]) -> Span | None:
+    """Without the places that only make tables alike in shape: they would have a part in it."""
+    read = np.flatnonzero(fetch(table.seen).any(axis=0))
+    if len(read) < table.n_sites:
+        at = like(read, K)
+        table, K = table.at(read), K[:, at[:, None], at]
+    return span_of(table, start.noise, K, start.W.shape[2])

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from sklearn.cluster import AgglomerativeClustering
 from sklearn.gaussian_process.kernels import Kernel
 
 from emgpr.latents import Latent, is_length_scale
@@ -135,6 +134,8 @@ def _groups(tasks: Sequence[Latent], Q: int) -> Int[Array, " D"]:
     if Q == 1 or sizes == {0} or len(sizes) > 1:  # nothing to tell the kernels apart by
         return np.arange(D) % Q
     theta = np.array([task.kernel.theta for task in tasks])
+    from sklearn.cluster import AgglomerativeClustering  # slow to import
+
     labels = AgglomerativeClustering(Q).fit_predict(theta)
     # Number the groups in the order of their first task, whatever the clustering called them.
     _, first = np.unique(labels, return_index=True)

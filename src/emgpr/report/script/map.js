@@ -1,0 +1,198 @@
+// A map of two inputs: coloured cells, readings, and a bar of colours.
+
+class MapPlot extends Plot {
+  constructor(element, group, output, what) {
+    super(element, group, `Map of the ${what === "std" ? "standard deviation" : "predicted median"} of ${output.name}`);
+    this.output = output;
+    this.what = what;
+    this.values = what === "std" ? output.stdValues : output.centreValues;
+    this.scale = what === "std" ? output.std_scale : output.scale;
+    this.colours = group.colours[what];
+    this.readout = what === "centre" ? element.closest(".card").querySelector(".readout") : null;
+    const { x, y } = group;
+    this.x0 = x.first - x.step / 2;
+    this.x1 = x.first + (x.n - 0.5) * x.step;
+    this.y0 = y.first - y.step / 2;
+    this.y1 = y.first + (y.n - 0.5) * y.step;
+  }
+
+  ratio() { return this.group.aspect; }
+
+  // Room for the bar of colours and its numbers; that of the widest is left beside every map.
+  besideBar() {
+    const pen = this.base.getContext("2d");
+    pen.font = font;
+    return 32 + Math.max(8, ...this.scale.ticks.map((tick) => pen.measureText(plain(tick)).width));
+  }
+
+  shade(value) {
+    const { low, high, log } = this.scale;
+    const at = log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
+    return Number.isFinite(at) ? Math.max(0, Math.min(255, Math.floor(at * 256))) : value > low ? 255 : 0;
+  }
+
+  css(value) {
+    const i = 3 * this.shade(value);
+    return `rgb(${this.colours[i]} ${this.colours[i + 1]} ${this.colours[i + 2]})`;
+  }
+
+  image() {
+    const { x, y } = this.group;
+    const small = document.createElement("canvas");
+    small.width = x.n;
+    small.height = y.n;
+    const pen = small.getContext("2d");
+    const pixels = pen.createImageData(x.n, y.n);
+    for (let row = 0; row < y.n; row++) {
+      for (let column = 0; column < x.n; column++) {
+        const value = this.values[row * x.n + column];
+        if (Number.isNaN(value)) continue;
+        const from = 3 * this.shade(value), to = 4 * ((y.n - 1 - row) * x.n + column);
+        for (let c = 0; c < 3; c++) pixels.data[to + c] = this.colours[from + c];
+        pixels.data[to + 3] = 255;
+      }
+    }
+    pen.putImageData(pixels, 0, 0);
+    return small;
+  }
+
+  beside() { return Math.max(...this.group.plots.map((plot) => plot.besideBar())); }
+
+  render(pen, colours) {
+    const { left, top, width, height } = this.box;
+    const [right, up] = this.group.inputs;
+    pen.clearRect(0, 0, this.width, this.height);
+    this.axes(pen, colours, withUnit(right), withUnit(up));
+    pen.imageSmoothingEnabled = false;
+    pen.drawImage(this.picture ??= this.image(), left, top, width, height);
+    if (this.group.marked) this.sites(pen);
+    this.bar(pen, colours);
+  }
+
+  sites(pen) {
+    const { xs, ys } = this.group;
+    for (let i = 0; i < xs.length; i++) {
+      const value = this.output.readingValues[i];
+      if (Number.isNaN(value)) continue;
+      const big = this.what === "centre";
+      pen.beginPath();
+      pen.arc(this.px(xs[i]), this.py(ys[i]), big ? 3 : 1.2, 0, 2 * Math.PI);
+      pen.fillStyle = big ? this.css(value) : "#ffffff";
+      pen.fill();
+      if (big) {
+        pen.lineWidth = 0.9;
+        pen.strokeStyle = "#ffffff";
+        pen.stroke();
+      }
+    }
+  }
+
+  bar(pen, colours) {
+    const { left, top, width, height } = this.box;
+    const x = left + width + 12;
+    for (let i = 0; i < 256; i++) {
+      pen.fillStyle = `rgb(${this.colours[3 * i]} ${this.colours[3 * i + 1]} ${this.colours[3 * i + 2]})`;
+      pen.fillRect(x, top + height * (1 - (i + 1) / 256), 11, height / 256 + 0.6);
+    }
+    pen.fillStyle = colours.muted;
+    pen.textAlign = "left";
+    pen.textBaseline = "middle";
+    for (const tick of this.scale.ticks) pen.fillText(plain(tick), x + 16, this.onBar(tick));
+  }
+
+  onBar(value) {
+    const { low, high, log } = this.scale;
+    const at = log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
+    return this.box.top + this.box.height * (1 - Math.max(0, Math.min(1, at)));
+  }
+
+  find(px, py) {
+    const { x, y } = this.group;
+    const column = Math.max(0, Math.min(x.n - 1, Math.round((this.dx(px) - x.first) / x.step)));
+    const row = Math.max(0, Math.min(y.n - 1, Math.round((this.dy(py) - y.first) / y.step)));
+    return { column, row, site: this.nearest(px, py, near) };
+  }
+
+  nearest(px, py, within) {
+    const { xs, ys } = this.group;
+    let found = -1, least = within;
+    for (let i = 0; i < xs.length; i++) {
+      if (Number.isNaN(this.output.readingValues[i])) continue;
+      const away = Math.hypot(this.px(xs[i]) - px, this.py(ys[i]) - py);
+      if (away < least) [found, least] = [i, away];
+    }
+    return found;
+  }
+
+  move([right, up]) {
+    const { x, y, at } = this.group;
+    let column = at ? at.column + right : Math.floor(x.n / 2), row = at ? at.row + up : Math.floor(y.n / 2);
+    column = Math.max(0, Math.min(x.n - 1, column));
+    row = Math.max(0, Math.min(y.n - 1, row));
+    const [px, py] = this.where({ column, row });
+    const half = Math.max(this.box.width / x.n, this.box.height / y.n) / 2;
+    return { column, row, site: this.nearest(px, py, Math.max(half, 4)) };
+  }
+
+  where({ column, row }) {
+    const { x, y } = this.group;
+    return [this.px(x.first + column * x.step), this.py(y.first + row * y.step)];
+  }
+
+  value({ column, row }) {
+    const i = row * this.group.x.n + column;
+    const centre = this.output.centreValues[i];
+    if (Number.isNaN(centre)) return null;
+    return `${give(centre, this.output.stdValues[i])} ${this.output.unit}`.trim();
+  }
+
+  place({ column, row }) {
+    const { x, y, inputs, degrees } = this.group;
+    const right = x.first + column * x.step, up = y.first + row * y.step;
+    const first = position(degrees ? around(right) : right, x.step);
+    return `${inputs[0].name} ${first}, ${inputs[1].name} ${position(up, y.step)}`;
+  }
+
+  lines(at) {
+    const value = this.value(at);
+    const said = [value ? `${this.output.name} ${value}` : "outside the outline of the sites", this.place(at)];
+    if (at.site >= 0) said.push(`measured here: ${plain(this.output.readingValues[at.site], 5)} ${this.output.unit}`.trim());
+    return said;
+  }
+
+  line(at) {
+    const value = this.value(at);
+    return value ? `${value} at ${this.place(at)}` : `${this.place(at)}: outside the outline of the sites`;
+  }
+
+  mark(at) {
+    const pen = this.over.getContext("2d"), { left, top, width, height } = this.box;
+    const [px, py] = this.where(at), { x, y } = this.group;
+    const w = width / x.n, h = height / y.n;
+    for (const [colour, thick] of [["rgb(0 0 0 / 0.45)", 2.5], ["#ffffff", 1]]) {
+      pen.strokeStyle = colour;
+      pen.lineWidth = thick;
+      pen.beginPath();
+      pen.moveTo(px, top); pen.lineTo(px, py - h / 2);
+      pen.moveTo(px, py + h / 2); pen.lineTo(px, top + height);
+      pen.moveTo(left, py); pen.lineTo(px - w / 2, py);
+      pen.moveTo(px + w / 2, py); pen.lineTo(left + width, py);
+      pen.rect(px - w / 2, py - h / 2, w, h);
+      pen.stroke();
+    }
+    if (at.site >= 0) {
+      pen.strokeStyle = "#000000";
+      pen.lineWidth = 2;
+      pen.beginPath();
+      pen.arc(this.px(this.group.xs[at.site]), this.py(this.group.ys[at.site]), 5, 0, 2 * Math.PI);
+      pen.stroke();
+    }
+    const value = this.values[at.row * x.n + at.column];
+    if (Number.isNaN(value)) return;
+    pen.fillStyle = theme().ink;
+    const bar = left + width + 12, level = this.onBar(value);
+    pen.beginPath();
+    pen.moveTo(bar, level); pen.lineTo(bar - 6, level - 5); pen.lineTo(bar - 6, level + 5);
+    pen.fill();
+  }
+}

@@ -1,0 +1,57 @@
+"""gstat beside emgpr: the tables of docs/geostatistics.md are those of the stored rows."""
+
+import json
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from benchmarks import cokriging
+from benchmarks.cokriging import PAGE, STORED, best_on_training_sites, minus, tables
+
+
+@pytest.fixture(scope="module")
+def stored():
+    return json.loads(STORED.read_text())
+
+
+def the(run, problem, method):
+    [row] = [r for r in run["rows"] if (r["problem"], r["method"]) == (problem, method)]
+    return row
+
+
+def test_the_page_shows_what_is_stored(stored):
+    assert tables(stored) in PAGE.read_text(encoding="utf-8")
+
+
+def test_what_the_page_says_of_the_numbers_is_so(stored):
+    page = PAGE.read_text(encoding="utf-8")
+    chosen = the(stored, "known", best_on_training_sites(stored["rows"]))
+    ours, nested = (the(stored, "known", name) for name in ("emgpr, EMGPR", "gstat, two spherical"))
+    assert chosen["method"] == "gstat, exponential"
+    pair = minus(ours, chosen, "Cd")
+    assert f"{-pair.mean:.3f} ± {pair.standard_error:.3f}" in page
+    assert f"{np.mean(ours['errors']['Cd']):.3f}" == f"{np.mean(nested['errors']['Cd']):.3f}"
+    ratio = np.median(ours["seconds"]) / np.median(chosen["seconds"])
+    assert f"takes {ratio:.0f} times" in " ".join(page.split())
+
+
+def test_the_choice_is_made_on_training_sites_alone():
+    rows = [
+        {"method": "lucky", "errors": {"Cd": [0.0]}, "training": {"error": 0.5}},
+        {"method": "sound", "errors": {"Cd": [1.0]}, "training": {"error": 0.4}},
+        {"method": "not tried", "errors": {"Cd": [0.1]}},
+    ]
+    assert best_on_training_sites(rows) == "sound"
+
+
+def test_differences_are_paired_over_the_sites():
+    ours, theirs = ({"errors": {"Cd": errors}} for errors in ([1.0, 2.0, 3.0], [2.0, 2.0, 5.0]))
+    pair = minus(ours, theirs, "Cd")
+    assert_allclose((pair.mean, pair.standard_error), (-1.0, np.sqrt(1 / 3)))
+
+
+def test_without_r_it_is_said_what_to_install(monkeypatch):
+    monkeypatch.setattr(cokriging, "which", lambda name: None)
+    with pytest.raises(SystemExit, match="apt install r-cran-gstat"):
+        cokriging.gstat_versions()

@@ -1,0 +1,28 @@
+"""The benchmark on Dask predicts and writes what it says."""
+
+import numpy as np
+import pytest
+
+from benchmarks import dask_scale
+from emgpr import IndependentGP
+
+pytest.importorskip("dask.array")
+zarr = pytest.importorskip("zarr")
+
+
+def test_every_place_is_in_the_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(dask_scale, "BLOCK", 40)
+    X, Y = dask_scale.readings(30, 2)
+    model = IndependentGP(conditioning=5, random_state=0).fit(X, Y)
+    dask_scale.to_zarr(model, 100, str(tmp_path))
+    mean, std = (zarr.open_array(str(tmp_path / name))[:] for name in ("mean", "std"))
+    assert mean.shape == std.shape == (100, 2)
+    assert np.isfinite(mean).all()
+    assert (std > 0).all()
+
+
+def test_signals_are_the_same_wherever_they_are_read():
+    """Sites of another seed are other places, not another world."""
+    one, other = (dask_scale.readings(4000, 1, seed) for seed in (0, 1))
+    mean = [y[(abs(x - 0.5) < 0.02).all(axis=1)].mean() for x, y in (one, other)]
+    assert abs(mean[0] - mean[1]) < 0.5 * one[1].std()

@@ -1,0 +1,137 @@
+"""The site: built without a warning, every public name in it, no link that leads nowhere."""
+
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from code_blocks import PAGES, ROOT
+
+MODULES = ("emgpr", "datasets", "ensemble", "io", "metrics", "plots", "swath")
+
+
+def test_the_site_is_whole(tmp_path):
+    """One test, so that workers do not build it several times."""
+    for package in ("sphinx", "myst_parser", "furo", "sphinx_gallery"):
+        pytest.importorskip(package)
+    site = built(tmp_path)
+    pages = {path: Page(path) for path in site.rglob("*.html")}
+    no_link_leads_nowhere(pages)
+    nothing_is_fetched_from_elsewhere(pages)
+    every_public_name_is_described(pages)
+    every_script_of_the_gallery_made_a_picture(site)
+
+
+def built(folder: Path) -> Path:
+    """As `make docs` does it, where nothing was generated before; the gallery's scripts run."""
+    generated = shutil.ignore_patterns("examples", "reference", "__pycache__")
+    for part in ("docs", "benchmarks"):
+        shutil.copytree(ROOT / part, folder / part, ignore=generated)
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going"]
+    done = subprocess.run(
+        [*command, "-d", folder / "doctrees", folder / "docs", folder / "html"],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    return folder / "html"
+
+
+class Page(HTMLParser):
+    """What a page refers to, and what can be referred to in it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: set[str] = set()
+        self.anchors: set[str] = set()
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.anchors.update(given[key] for key in ("id", "name") if given.get(key))
+        self.links.update(given[key] for key in ("href", "src") if given.get(key))
+
+
+def no_link_leads_nowhere(pages: dict[Path, Page]) -> None:
+    broken = []
+    for path, page in pages.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if not target.exists():
+                broken.append(f"{path.name}: {link}: no such file")
+                continue
+            anchor = unquote(parts.fragment)
+            if target in pages and anchor and anchor not in pages[target].anchors:
+                broken.append(f"{path.name}: {link}: no such anchor")
+    assert not broken, "\n".join(sorted(broken))
+    assert sum(len(page.links) for page in pages.values()) > 1000  # they were looked at
+
+
+def nothing_is_fetched_from_elsewhere(pages: dict[Path, Page]) -> None:
+    """Pages can be read without a network: what they load is beside them."""
+    loaded = re.compile(r'<(?:script|img|iframe)[^>]*\bsrc="(?:https?:)?//|@import|<link[^>]*//')
+    for path in pages:
+        assert not loaded.search(path.read_text(encoding="utf-8")), path.name
+
+
+def public_names() -> list[str]:
+    names = []
+    for module in MODULES:
+        full = module if module == "emgpr" else f"emgpr.{module}"
+        here = importlib.import_module(full)
+        own = [
+            name
+            for name, value in vars(here).items()
+            if not name.startswith("_") and getattr(value, "__module__", "") == full
+        ]
+        assert own or hasattr(here, "__all__")
+        names += [f"{full}.{name}" for name in getattr(here, "__all__", own)]
+    return names
+
+
+def every_public_name_is_described(pages: dict[Path, Page]) -> None:
+    described = set().union(*(page.anchors for page in pages.values()))
+    assert set(public_names()) <= described
+    # With what users call: of the estimators, also what they inherit.
+    methods = ("fit", "predict", "predict_grid", "cross_validate", "save", "sample_y", "score")
+    assert {f"emgpr.EMGPR.{method}" for method in methods} <= described
+
+
+def every_script_of_the_gallery_made_a_picture(site: Path) -> None:
+    scripts = sorted((ROOT / "docs" / "gallery").glob("*.py"))
+    assert len(scripts) >= 6
+    for script in scripts:
+        assert list((site / "_images").glob(f"sphx_glr_{script.stem}_0*.png")), script.name
+
+
+def slug(heading: str) -> str:
+    """The anchor that a repository's pages and this site give a heading.
+
+    >>> slug("Cross-validation, with gaps in `y`")
+    'cross-validation-with-gaps-in-y'
+    """
+    words = re.sub(r"[^\w\- ]", "", heading.strip().lower())
+    return words.replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=lambda page: page.name)
+def test_links_between_files_lead_to_files_and_headings(page):
+    """As a repository shows them, without Sphinx."""
+    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        parts = urlsplit(link)
+        if parts.scheme or link == "examples/index":  # the gallery is made by Sphinx
+            continue
+        target = page.parent / parts.path if parts.path else page
+        assert target.exists(), f"{page.name}: {link}"
+        if parts.fragment:
+            headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+            assert parts.fragment in map(slug, headings), f"{page.name}: {link}"
