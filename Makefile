@@ -82,7 +82,7 @@ $(VENV)/.geo: $(VENV)/.base  # to read ATMS granules, where there are any
 $(VENV)/.dev: pyproject.toml $(LOCK)
 	$(call new-venv,$(VENV))
 ifneq ($(LOCK),)
-	$(BIN)/python -m pip install --quiet --require-hashes --requirement $(LOCK)
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement $(LOCK)
 	$(BIN)/python -m pip install --quiet '$(TORCH)'
 	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --editable .
 else

@@ -119,6 +119,6 @@ def test_on_a_device_workers_are_not_asked_for(table, device, monkeypatch):
         assert n_jobs == 1
         raise StopIteration
 
-    monkeypatch.setattr("emgpr.estimators.base.fit_latents", refuse)
+    monkeypatch.setattr("emgpr.estimators.learning.fit_latents", refuse)
     with pytest.raises(StopIteration):
         IndependentGP(device=device, n_jobs=2).fit(*table)

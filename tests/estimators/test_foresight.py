@@ -131,7 +131,7 @@ def test_evaluations_are_as_many_as_planned_within_the_factor(monkeypatch, make)
 
         monkeypatch.setattr(at, "minimize", minimize)
 
-    counting("emgpr.latents.exact", "step 1")
+    counting("emgpr.latents.climb", "step 1")
     counting("emgpr.weights.fit", "step 2")
     counting("emgpr.weights.refine", "joint ascent")
     jura = jura_table()

@@ -169,7 +169,7 @@ def test_of_the_searches_that_were_followed_the_best_is_kept(data, monkeypatch, 
 
     monkeypatch.setattr("emgpr.latents.starts.minimize", stay)
     monkeypatch.setattr("emgpr.latents.starts.BEHIND", np.inf)
-    monkeypatch.setattr("emgpr.latents.exact.minimize", minimize_badly_once)
+    monkeypatch.setattr("emgpr.latents.climb.minimize", minimize_badly_once)
     (latent,) = fit(*data, RBF())
     assert len(values) == 2
     assert -latent.log_likelihood == values[1 - cut_short] < values[cut_short]
