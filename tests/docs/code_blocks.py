@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 FENCE = re.compile(
     r"^(?:<!-- not run: (?P<why>.+?) -->\n)?"
+    r"(?:<!-- run with (?P<needs>\w+) -->\n)?"
     r"```(?P<language>\w+)\n(?P<code>.*?)^```\n"
     r"(?:\n```text\n(?P<output>.*?)^```\n)?",
     re.DOTALL | re.MULTILINE,
@@ -56,10 +58,15 @@ def blocks(page: Path) -> list[Block]:
             found["language"],
             found["code"],
             found["output"],
-            found["why"],
+            found["why"] or _missing(found["needs"]),
         )
         for found in FENCE.finditer(text)
     ]
+
+
+def _missing(needs: str | None) -> str | None:
+    """Why a block is not run that needs a package: it is not here."""
+    return f"{needs} is not here" if needs and find_spec(needs) is None else None
 
 
 def run(block: Block, names: dict[str, Any]) -> str:
