@@ -83,7 +83,9 @@ def validate(
         X, Y = read_places(source, x, y, missing)
         look_at(model, X, Y, missing)
         rows = _of_a_table(model, X, Y, by, folds, seed, jobs)
-    if out is not None:
+    if out is not None and rows.empty:
+        typer.echo("No rows, and none written.")
+    elif out is not None:
         with reading():
             from emgpr.io import write_table
 
