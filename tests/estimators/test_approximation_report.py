@@ -4,12 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from simulated import world
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, Matern
 
 from emgpr import EMGPR, ICM, IndependentGP
 from emgpr.estimators import ApproximationReport
 from emgpr.estimators.against_exact import _Split
-from emgpr.latents import PoE
+from emgpr.latents import Borrowed, PoE
 
 MADE = world(np.random.default_rng(5), N=260, D=2, Q=2, k=1, missing=0.2, noise=0.05)
 
@@ -151,11 +153,12 @@ def test_the_same_from_a_file_and_with_the_same_seed(model, tmp_path):
     assert not report.found["exact"].truth.index.equals(other.found["exact"].truth.index)
 
 
-def test_rarely_read_outputs_are_named_not_compared():
+@pytest.mark.parametrize("kernel", [None, [RBF(0.3), RBF(0.4), RBF(0.5)]])
+def test_rarely_read_outputs_are_named_not_compared(kernel):
     X, Y = frames()
     Y = Y.assign(Ni=np.where(np.arange(len(Y)) % 40 == 0, Y["Cd"].fillna(0.0), np.nan))
     with pytest.warns(UserWarning, match="'Ni' was read 7 times only"):
-        rare = paper().fit(X, Y)
+        rare = paper(kernel=kernel).fit(X, Y)
     report = rare.approximation_report(200)
     assert report.not_compared == ("Ni",)
     assert set(report.table.index.get_level_values("output")) == {"Cd", "Zn"}
@@ -170,6 +173,24 @@ def test_rows_of_one_place_are_left_out_together():
     places = [set(map(tuple, twice._seen.x[rows])) for rows in (known, asked)]
     assert not places[0] & places[1]
     assert len(places[1]) < len(asked)  # some with both of their rows
+
+
+def test_of_lent_processes_the_exact_model_has_the_kernels():
+    """Their form need not be that of the setting."""
+    lender = Borrowed(
+        lambda x, y: GaussianProcessRegressor(Matern(0.5, nu=1.5), alpha=0.1).fit(x[:40], y[:40])
+    )
+    report = paper(latent_learner=lender).fit(*frames()).approximation_report(200)
+    assert report.approximations[0].startswith("step 1: learned elsewhere")
+    assert (report.table["apart"] < 1).all()
+
+
+def test_an_exact_model_that_did_not_converge_is_not_trusted_in_silence():
+    with pytest.warns(ConvergenceWarning):
+        hasty = paper(max_iter=2).fit(*frames())
+    report = hasty.approximation_report(200)
+    assert any("did not converge within max_iter=2" in note for note in report.notes)
+    assert all(f"The exact model: {note}" in str(report) for note in report.notes)
 
 
 def test_one_output_as_a_line_of_numbers():

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from emgpr.ensemble import split_sites
@@ -81,12 +82,12 @@ class AgainstExact:
                 own = _told_only(model, split.known, known, how)
                 beliefs[way] = _scored(own, model, split.asked, outputs)
                 count()
-            exact = _exact(model, split.known, outputs)
+            exact, notes = _exact(model, split.known, outputs)
             beliefs["exact"] = _scored(exact, model, split.asked, outputs)
             count()
         others = [name for d, name in enumerate(model.output_names_) if d not in outputs]
         n_sites = model._seen.n_sites
-        return ApproximationReport.of(found, n_sites, known.n_readings, others, beliefs)
+        return ApproximationReport.of(found, n_sites, known.n_readings, others, beliefs, notes)
 
 
 class _Split(NamedTuple):
@@ -136,8 +137,9 @@ def _told_only(model: Any, rows: Int[Array, " n"], known: Observations, how: Any
     return own
 
 
-def _exact(model: Any, rows: Int[Array, " n"], outputs: list[int]) -> Any:
-    """Fitted to these readings of these outputs, of the same settings, with no approximation."""
+def _exact(model: Any, rows: Int[Array, " n"], outputs: list[int]) -> tuple[Any, list[str]]:
+    """Fitted to these readings of these outputs, of the same settings, with no approximation; and
+    how its searches ended, if not well."""
     X, Y = (part.iloc[rows] for part in model.training_data())
     chosen = model.transforms_
     settings: dict[str, Any] = {
@@ -147,17 +149,27 @@ def _exact(model: Any, rows: Int[Array, " n"], outputs: list[int]) -> Any:
         "verbose": 0,
         "transform": None if chosen is None else [chosen[d] for d in outputs],
     }
-    if is_lent(model.latent_learner):  # whose kernels need not be of the form that was set
-        settings["kernel"] = list(model.kernels_)
-    of_batches = {"batch_size": None, "n_members": None, "refine": model._settled.refine}
     given = model.get_params(deep=False)
+    kernel = given["kernel"]
+    if is_lent(model.latent_learner):  # whose kernels need not be of the form that was set
+        kernel = list(model.kernels_)
+    if isinstance(kernel, list | tuple):
+        settings["kernel"] = kernel if model.transfers else [kernel[d] for d in outputs]
+    of_batches = {
+        "batch_size": None,
+        "n_members": None,
+        "refine": model._settled.refine,
+        "n_latents": len(kernel) if "kernel" in settings else given.get("n_latents"),
+    }
     settings |= {name: value for name, value in of_batches.items() if name in given}
     exact: Any = clone(model).set_params(**settings)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # what is doubtful was told of the whole table
-        return exact.fit(
-            X if hasattr(model, "feature_names_in_") else X.to_numpy(), Y.iloc[:, outputs]
-        )
+    inputs = X if hasattr(model, "feature_names_in_") else X.to_numpy()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        exact.fit(inputs, Y.iloc[:, outputs])
+    # What else is doubtful was told of the whole table.
+    ends = [str(own.message) for own in caught if issubclass(own.category, ConvergenceWarning)]
+    return exact, ends
 
 
 def _scored(own: Any, model: Any, rows: Int[Array, " m"], outputs: list[int]) -> CrossValidation:

@@ -34,7 +34,8 @@ class ApproximationReport:
     of comparisons, as in `transfer_report`.
 
     `n_sites` were sampled from, `n_known` readings were known. `not_compared` are outputs that were
-    hardly read where it was asked; `found` has all that was predicted.
+    hardly read where it was asked; `found` has all that was predicted; `notes` are what the fit of
+    the exact model warned of.
     """
 
     approximations: tuple[str, ...]
@@ -43,6 +44,7 @@ class ApproximationReport:
     not_compared: tuple[str, ...]
     found: dict[str, CrossValidation]
     table: pd.DataFrame
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -52,10 +54,12 @@ class ApproximationReport:
         n_known: int,
         not_compared: Sequence[str],
         found: Mapping[str, CrossValidation],
+        notes: Sequence[str] = (),
     ) -> "ApproximationReport":
         """From what was predicted in each way; in none, where nothing is approximated."""
         table = _table(found) if found else pd.DataFrame()
-        return cls(tuple(approximations), n_sites, n_known, tuple(not_compared), dict(found), table)
+        said, left, noted = tuple(approximations), tuple(not_compared), tuple(notes)
+        return cls(said, n_sites, n_known, left, dict(found), table, noted)
 
     @property
     def losing(self) -> list[str]:
@@ -125,14 +129,17 @@ class ApproximationReport:
             shown[part] = [f"{mean:+.2g} ± {error:.1g}" for mean, error in values]
         shown["apart"] = table["apart"].map("{:.2g} sd".format)
         lines = [f"  {line}" for line in self.approximations]
-        return "\n".join(["Approximated:", *lines, self._title(), shown.to_string(), self.sentence])
+        notes = [f"The exact model: {note}" for note in self.notes]
+        told = [self._title(), shown.to_string(), *notes, self.sentence]
+        return "\n".join(["Approximated:", *lines, *told])
 
     def _repr_html_(self) -> str:
         if not self.approximations:
             return f"<p>{NOTHING}</p>"
         lines = "".join(f"<li>{line}</li>" for line in self.approximations)
         table = self.table.to_html(float_format="{:.3g}".format)
-        return f"<ul>{lines}</ul><p>{self._title()}</p>{table}<p>{self.sentence}</p>"
+        said = " ".join([*(f"The exact model: {note}" for note in self.notes), self.sentence])
+        return f"<ul>{lines}</ul><p>{self._title()}</p>{table}<p>{said}</p>"
 
     def _title(self) -> str:
         asked = next(iter(self.found.values())).truth

@@ -2,9 +2,13 @@
 
 from typing import Any
 
+import numpy as np
+from jaxtyping import Int
 from sklearn.gaussian_process import GaussianProcessRegressor
 
 from emgpr.latents import DTC, FITC, LEARNERS, PITC, VFE, Borrowed, Exact, PoE, Variogram, is_lent
+
+Array = np.ndarray
 
 SPARSE = (DTC, FITC, PITC, VFE)
 
@@ -77,17 +81,19 @@ def of_batches(n_members: int, n_sites: int, n_all: int) -> str:
     )
 
 
-def of_conditioning(how: Any, n_readings: int) -> str:
-    """In predictions.
+def of_conditioning(how: Any, counts: Int[Array, " D"]) -> str:
+    """In predictions, of outputs that were read so many times.
 
-    >>> of_conditioning(16, 24000)
+    >>> of_conditioning(16, np.array([9000, 9000, 6000]))
     'each place from the 16 nearest readings of each output, of 24000 in all'
+    >>> of_conditioning(16, np.array([16, 9])), of_conditioning("all", np.array([9000]))
+    ('', '')
     """
-    if how == "all":
-        return ""
     if how == "batch":
         return "each member from the readings of its own batch"
-    return f"each place from the {how} nearest readings of each output, of {n_readings} in all"
+    if how == "all" or how >= counts.max():
+        return ""
+    return f"each place from the {how} nearest readings of each output, of {counts.sum()} in all"
 
 
 def of_model(model: Any) -> tuple[str, ...]:
@@ -97,10 +103,6 @@ def of_model(model: Any) -> tuple[str, ...]:
     found = {
         "step 1": of_learner(model.latent_learner_, int(counts.max())),
         "weights": of_batches(len(parts), max(map(len, parts)), seen.n_sites),
-        "prediction": of_conditioning(model.conditioning_, seen.n_readings),
+        "prediction": of_conditioning(model.conditioning_, counts),
     }
-    if model.conditioning_ != "batch" and not (
-        isinstance(model.conditioning_, str) or model.conditioning_ < counts.max()
-    ):
-        found["prediction"] = ""  # the neighbours are all there are
     return tuple(f"{step}: {words}" for step, words in found.items() if words)

@@ -52,7 +52,7 @@ def prediction(work: Work) -> Step:
     """1000 places, from what was learned."""
     how, D, L = _how(work), work.seen.n_tasks, work.L
     n, sizes = work.seen.n_readings, _sizes(work)
-    words = of_conditioning(how, n)
+    words = of_conditioning(how, work.counts)
     if how == "all":
         method, side, count = f"from all {n} readings", round(max(sizes)), L
         each = PLACES * D / len(sizes)  # outputs at places, of a group that is conditioned on

@@ -27,7 +27,7 @@ class PoE(Climb):
     >>> x = np.linspace(0, 60, 400)[:, None]
     >>> y = np.sqrt(2) * np.sin(x[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=400)
     >>> latent = PoE(batch_size=100, n_batches=2).learn(x, y, RBF())
-    >>> latent.n_readings, 0.5 < np.sqrt(latent.noise) / 0.1 < 2
+    >>> latent.n_readings, 0.5 < latent.noise**0.5 / 0.1 < 2
     (200, True)
     """
 
