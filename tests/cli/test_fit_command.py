@@ -51,6 +51,13 @@ def test_a_plan_is_shown_and_nothing_learned(here, monkeypatch):
     result = done("fit", "jura.csv", *COLUMNS, "--plan")
     assert "joint ascent   777 " in result.stdout
     assert "within a factor of 3." in result.stdout
+    assert result.stdout.endswith("Nothing is approximated.\n")
+
+
+def test_a_fit_that_is_approximated_says_where_its_cost_is_told(here):
+    result = done("fit", "jura.csv", *QUICK, "-o", "paper.emgpr")
+    assert "\n  weights: learned from 28 batches of 10 sites, " in result.stdout
+    assert result.stdout.endswith("What that costs: emgpr validate paper.emgpr --exact\n")
 
 
 def test_memory_that_is_not_there_is_told_of(here, monkeypatch):

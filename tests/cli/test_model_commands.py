@@ -92,6 +92,26 @@ def test_a_fitted_model_validated_prints_what_python_says(here):
     assert_allclose(errors, model.cross_validate("block").summary()["mae"], rtol=1e-9)
 
 
+def test_what_approximations_cost_is_printed_as_python_says(here):
+    told = done("validate", "small.emgpr", "--exact", "-o", "rows.csv").stdout
+    report = emgpr.load("small.emgpr").approximation_report()
+    assert repr(report) in told
+    assert len(read_table("rows.csv")) == 3 * report.table["n"].xs("mae", level="loss").sum()
+    refused = says("validate", "jura.csv", *COLUMNS, "--exact")
+    assert refused.exit_code == 2
+    assert "--exact is of a fitted model" in refused.stderr
+
+
+def test_of_a_model_that_is_exact_there_are_no_rows(here):
+    jura = load_jura().train
+    model = emgpr.IndependentGP(random_state=0).fit(jura[["Xloc", "Yloc"]], jura[["Cd"]])
+    model.save("exact.emgpr")
+    told = done("validate", "exact.emgpr", "--exact", "-o", "none.csv").stdout
+    assert told.startswith("Nothing is approximated")
+    assert told.endswith("No rows, and none written.\n")
+    assert not (here / "none.csv").exists()
+
+
 def test_a_table_is_validated_against_no_transfer_and_icm(here, monkeypatch):
     asked = {}
     compare = emgpr.estimators.compare

@@ -16,6 +16,9 @@ from emgpr import EMGPR, ICM, LMC, IndependentGP
 from emgpr.datasets import jura_table
 from emgpr.estimators import cost
 from emgpr.estimators.plan import WITHIN, Speed
+from emgpr.latents import FITC, VFE, Borrowed, Exact, PoE, Variogram, poe
+from emgpr.observations import Observations
+from emgpr.prediction import neighbours
 
 RNG = np.random.default_rng(3)
 X, Y = smooth_table(RNG, N=30)
@@ -41,6 +44,8 @@ def big(N=1100, D=3):
     [
         (IndependentGP(), ["step 1"]),
         (IndependentGP(transform="auto"), ["transforms", "step 1"]),
+        (IndependentGP(latent_learner="vfe"), ["step 1"]),
+        (IndependentGP(latent_learner=Variogram()), ["step 1"]),
         (EMGPR.paper(), ["step 1", "step 2"]),
         (EMGPR.paper(refine=2), ["step 1", "step 2", "refinement"]),
         (LMC(), ["step 1", "step 2", "joint ascent"]),
@@ -53,10 +58,10 @@ def big(N=1100, D=3):
 )
 def test_the_steps_are_those_of_the_settings(model, names):
     plan = model.plan(X, Y)
-    assert [step.name for step in plan.steps] == names
+    assert [step.name for step in plan.steps] == ["table", *names]
     assert plan.seconds == pytest.approx(sum(step.seconds for step in plan.steps))
     assert all(step.seconds > 0 for step in plan.steps)
-    assert str(plan).endswith(f"within a factor of {WITHIN}.")
+    assert f"within a factor of {WITHIN}.\n" in str(plan)
 
 
 def test_the_sizes_are_those_of_the_fit():
@@ -74,11 +79,83 @@ def test_the_sizes_are_those_of_the_fit():
 
 def test_very_many_readings_are_learned_in_batches_and_predicted_from_neighbours():
     plan = EMGPR().plan(*big(12000))
-    joint = plan.steps[-2]
-    assert joint.method == "dense, 8 batches of 500 sites"
-    assert joint.side == 1500
+    planned = {step.name: step for step in plan.steps}
+    assert planned["joint ascent"].method == "dense, 8 batches of 500 sites"
+    assert planned["joint ascent"].side == 1500
+    assert planned["step 1"].side == 300
+    assert planned["step 1"].n_readings == 8 * 300
+    assert planned["safe transfer"].n_readings == 3 * 2000  # no gaps: of the same sites
+    assert plan.bytes < 1e9
+    assert plan.approximations == [
+        "transforms: chosen on 400 of 12000 sites",
+        "step 1: the likelihoods of 8 batches of 300 readings stand for that of 12000",
+        "joint ascent: learned from 8 batches of 500 sites, each as if there were no other; 4000 "
+        "of 12000 sites",
+        "safe transfer: judged by 6000 readings of 36000, each from neighbours",
+        "1000 places: each place from the 16 nearest readings of each output, of 36000 in all",
+    ]
+    assert str(plan).endswith("\n".join(f"  {line}" for line in plan.approximations))
     assert plan.prediction.method == "from 16 neighbours of each output"
-    assert IndependentGP().plan(*big(2000)).prediction.method == "from all 6000 readings"
+    exact = IndependentGP().plan(*big(2000))
+    assert exact.prediction.method == "from all 6000 readings"
+    assert exact.approximations == []
+    assert str(exact).endswith("Nothing is approximated.")
+
+
+def test_what_does_not_grow_is_not_planned_to():
+    """But for the looks at every place, from 20,000 to 80,000 of them, and trees."""
+    few, many = (EMGPR(transfer="full").plan(*big(N)) for N in (20_000, 80_000))
+    for one, other in zip(few.steps[1:], many.steps[1:], strict=True):
+        assert other.seconds == pytest.approx(one.seconds, rel=0.1), other.name
+        assert other.bytes == pytest.approx(one.bytes, rel=0.1), other.name
+    assert 4 < many.steps[0].seconds / few.steps[0].seconds < 5
+    assert many.steps[0].bytes == pytest.approx(4 * few.steps[0].bytes)
+
+
+def test_sites_around_a_place_are_those_of_the_fit():
+    """As many as the solves of predictions then have, where a third of readings is missing."""
+    X, Y = big(3000)
+    Y[np.random.default_rng(1).uniform(size=Y.shape) < 0.3] = np.nan
+    model = EMGPR.paper(conditioning=16, latent_learner="variogram", n_members=2)
+    side = model.plan(X, Y).prediction.side
+    seen = Observations.from_table(X, Y)
+    width = neighbours._Neighbours(seen, np.ones(2), 16).of(big(500)[0]).shape[1]
+    assert side == pytest.approx(3 * width, rel=0.2)
+
+
+class Mine:
+    """A learner of which nobody knows how long it takes."""
+
+    def learn(self, x, y, kernel):
+        return Exact().learn(x[:50], y[:50], kernel)
+
+
+@pytest.mark.parametrize("learner", [Mine(), Borrowed(lambda x, y: None)])
+def test_time_that_cannot_be_known_is_not_invented(learner):
+    plan = EMGPR(latent_learner=learner).plan(X, Y)
+    assert plan.unknown == ["step 1"]
+    assert 0 < plan.seconds < 100
+    assert "  unknown  " in str(plan)
+    assert "beside step 1, whose time is not known." in str(plan)
+    assert "how near the maximum of the likelihood is not known" in plan.approximations[0]
+
+
+@pytest.mark.parametrize(
+    ("learner", "said"),
+    [
+        ("vfe", "a bound by 300 inducing points (VFE) stands for the likelihood of 2500 readings"),
+        (FITC(50), "joined by 50 inducing points (FITC) stands for the likelihood of 2500"),
+        ("variogram", "least squares on the variogram of 600 readings, of 2500; no likelihood"),
+        (PoE(100, 1), "the likelihood of a batch of 100 readings stands for that of 2500"),
+        (PoE(3000), ""),
+        (VFE(2500), ""),
+        (GaussianProcessRegressor(), ""),
+    ],
+)
+def test_learners_say_what_stands_for_the_likelihood(learner, said):
+    plan = IndependentGP(latent_learner=learner, conditioning="all").plan(*big(2500))
+    assert bool(plan.approximations) == bool(said)
+    assert said in "".join(plan.approximations)
 
 
 def test_one_latent_without_gaps_is_as_large_as_its_sites():
@@ -138,10 +215,32 @@ def test_evaluations_are_as_many_as_planned_within_the_factor(monkeypatch, make)
     model = make(transform="log", random_state=0)
     planned = steps(model, jura.X, jura.Y)
     model.fit(jura.X, jura.Y)
-    assert made.keys() == planned.keys()
+    assert made.keys() == planned.keys() - {"table"}
     for name, times in made.items():
         ratio = times / (planned[name].n_matrices * planned[name].evaluations)
         assert 1 / WITHIN < ratio < WITHIN, (name, ratio)
+
+
+def test_batches_of_step_1_are_as_many_as_planned_and_evaluated_as_often(monkeypatch):
+    sizes, inner = [], poe.loss_of
+
+    def counting(table, *given, **settings):
+        loss = inner(table, *given, **settings)
+
+        def counted(x, which):
+            sizes.extend([table.n_sites] * len(x))
+            return loss(x, which)
+
+        return counted
+
+    monkeypatch.setattr(poe, "loss_of", counting)
+    jura = jura_table()
+    model = EMGPR.paper(transform="log", latent_learner=PoE(60, 3), random_state=0)
+    step = steps(model, jura.X, jura.Y)["step 1"]
+    model.fit(jura.X, jura.Y)
+    assert step.n_matrices == 3 * 3  # of three tasks, three batches of each
+    assert abs(np.array(sizes) - step.side).max() <= 6  # cadmium was read more rarely
+    assert 1 / WITHIN < len(sizes) / (step.n_matrices * step.evaluations) < WITHIN
 
 
 def test_the_machine_is_timed_for_less_than_it_costs(monkeypatch):

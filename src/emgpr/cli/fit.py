@@ -38,7 +38,7 @@ def fit(
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Check the table, and stop.")] = False,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Show the steps, their time and memory, and stop.")
+        bool, typer.Option("--plan", help="Show steps, time, memory, approximations, and stop.")
     ] = False,
     force: given.Force = False,
 ) -> None:
@@ -84,6 +84,17 @@ def fit(
     save(model, out)
     typer.echo("\n" + told(model, took))
     typer.echo(f"Written: {out} ({out.stat().st_size / 1000:.0f} kB)")
+    approximated(model, out)
+
+
+def approximated(model: Any, out: Path) -> None:
+    """Say what is not exact, and where to see what that costs."""
+    from emgpr.estimators.approximations import of_model
+
+    found = of_model(model)
+    if found:
+        typer.echo("\n".join(["Approximated:", *(f"  {line}" for line in found)]))
+        typer.echo(f"What that costs: emgpr validate {out} --exact")
 
 
 def columns(inputs: str | None, outputs: str | None) -> tuple[list[str], list[str]]:

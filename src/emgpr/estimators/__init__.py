@@ -1,5 +1,6 @@
 """The method as scikit-learn estimators: `EMGPR`, and the family it contains."""
 
+from emgpr.estimators.approximation_report import ApproximationReport
 from emgpr.estimators.comparison import Comparison, compare
 from emgpr.estimators.emgpr import EMGPR
 from emgpr.estimators.family import ICM, LMC, SLFM, IndependentGP
@@ -15,6 +16,7 @@ __all__ = [
     "ICM",
     "LMC",
     "SLFM",
+    "ApproximationReport",
     "Comparison",
     "CrossValidation",
     "EnsembleWarning",

@@ -4,6 +4,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
+from emgpr.estimators.against_exact import AgainstExact
 from emgpr.estimators.foresight import Foresight
 from emgpr.estimators.insight import Insight
 from emgpr.estimators.keeping import all_or_nothing, keeping
@@ -20,7 +21,7 @@ Array = np.ndarray
 Conditioning: TypeAlias = Literal["auto", "all", "batch"] | int
 
 
-class MultiOutputGP(Foresight, Configured, Stored, Insight, Validation, Learning):
+class MultiOutputGP(Foresight, Configured, Stored, Insight, Validation, AgainstExact, Learning):
     """Every estimator of the family; each makes some of these settings its parameters."""
 
     transfers = True  # whether outputs learn from one another

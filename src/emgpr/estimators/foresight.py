@@ -50,7 +50,9 @@ class Foresight(Entering):
         """How a fit to this table will be done, and about how long it takes in how much memory.
 
         Counted from the sizes of the matrices and from how fast this machine factors one of them,
-        which is tried: a rough estimate, within a factor of 3 as a rule. Nothing is learned.
+        which is tried: a rough estimate, within a factor of 3 as a rule. It ends with what is
+        approximated, step by step, since there are too many readings for all of it to be exact;
+        `approximation_report` of the fitted model tells what that costs. Nothing is learned.
 
         >>> from emgpr import EMGPR
         >>> from emgpr.datasets import jura_table
@@ -61,6 +63,7 @@ class Foresight(Entering):
         >>> print(plan)
         step ...
         The fit: about ... s and ... MB of memory, within a factor of 3.
+        Nothing is approximated.
         """
         check_settings(self)
         model = cast(Any, copy(self))  # what is remembered at the door is not for this one

@@ -30,9 +30,7 @@ class LeftOut:
 
     def of_some(self, seen: Observations, most: int) -> "LeftOut":
         """Asked where each output was read so many times at most, at random."""
-        order = np.random.default_rng(0).permutation(seen.n_sites)
-        each = [order[own[order]][:most] for own in seen.seen]
-        return replace(self, asked=np.unique(np.concatenate(each)))
+        return replace(self, asked=some_of_each(seen, most))
 
     def of(self, seen: Observations) -> Observations:
         """Of a table, what is asked."""
@@ -63,6 +61,13 @@ class LeftOut:
                     "that group."
                 )
         return cls(f"{len(names)} groups", np.tile(group, (D, 1)), group)
+
+
+def some_of_each(seen: Observations, most: int) -> Int[Array, " M"]:
+    """Sites where each output was read, so many times at most, at random."""
+    order = np.random.default_rng(0).permutation(seen.n_sites)
+    each = [order[own[order]][:most] for own in seen.seen]
+    return np.unique(np.concatenate(each))
 
 
 def _grouped(model: Any, by: Any) -> tuple[Int[Array, " N"], list[Any]]:

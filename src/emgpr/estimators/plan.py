@@ -20,7 +20,8 @@ class Step:
     """A part of the work: how it is done, on how many readings, in which time and memory.
 
     `side` is that of the largest matrix that is factored, of which there are `n_matrices`, each
-    about `evaluations` times.
+    about `evaluations` times. `seconds` is None where that cannot be known: a learner of the
+    user's own. `approximation` says what stands for something else in it; nothing if it is exact.
     """
 
     name: str
@@ -29,16 +30,18 @@ class Step:
     n_matrices: int
     side: int
     evaluations: int
-    seconds: float
+    seconds: float | None
     bytes: float
+    approximation: str = ""
 
 
 @dataclass(frozen=True)
 class Plan:
     """What a fit will do, step by step; rough, within a factor of 3 as a rule.
 
-    `seconds` are those of the steps one after another on this machine, if little else runs on it;
-    `bytes` is the largest that any of them takes beside what Python and its libraries have taken.
+    `seconds` are those of the steps one after another on this machine, if little else runs on it,
+    less those of steps of which they are not known; `bytes` is the most memory at a time, beside
+    what Python and its libraries have taken: the first step, that of the table, keeps its own.
     `prediction` is the step of predicting 1000 places afterwards, which is not in the sum.
     """
 
@@ -52,13 +55,28 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """Of the fit."""
-        return sum(step.seconds for step in self.steps)
+        """Of the fit, as far as is known."""
+        return sum(step.seconds or 0.0 for step in self.steps)
 
     @property
     def bytes(self) -> float:
         """At the peak of the fit."""
-        return max(step.bytes for step in self.steps)
+        table, *others = self.steps
+        return table.bytes + max((step.bytes for step in others), default=0.0)
+
+    @property
+    def unknown(self) -> list[str]:
+        """The steps whose time is not known."""
+        return [step.name for step in self.steps if step.seconds is None]
+
+    @property
+    def approximations(self) -> list[str]:
+        """Step by step, what stands for something else; empty if all is exact."""
+        return [
+            f"{step.name}: {step.approximation}"
+            for step in (*self.steps, self.prediction)
+            if step.approximation
+        ]
 
     def __str__(self) -> str:
         head = ("step", "readings", "matrices", "time", "memory", "method")
@@ -66,8 +84,8 @@ class Plan:
             (
                 step.name,
                 str(step.n_readings),
-                f"{step.n_matrices} of {step.side} × {step.side}",
-                duration(step.seconds),
+                f"{step.n_matrices} of {step.side} × {step.side}" if step.n_matrices else "",
+                "unknown" if step.seconds is None else duration(step.seconds),
                 size(step.bytes),
                 step.method,
             )
@@ -80,14 +98,21 @@ class Plan:
         ]
         where = "" if self.device == "cpu" else f" on {self.device}"
         where += f" with {self.n_processes} processes" if self.n_processes > 1 else ""
-        return "\n".join([*lines, f"The fit{where}: {self.in_short()}."])
+        return "\n".join([*lines, f"The fit{where}: {self.in_short()}.", self.honestly()])
 
     def in_short(self) -> str:
         """The sum, in words."""
+        beside = f", beside {' and '.join(self.unknown)}, whose time is not known"
         return (
             f"about {duration(self.seconds)} and {size(self.bytes)} of memory, within a factor of "
-            f"{WITHIN}"
+            f"{WITHIN}{beside if self.unknown else ''}"
         )
+
+    def honestly(self) -> str:
+        """What is approximated, a line for each step of which something is."""
+        if not self.approximations:
+            return "Nothing is approximated."
+        return "\n".join(["Approximated:", *(f"  {line}" for line in self.approximations)])
 
 
 class Speed(NamedTuple):

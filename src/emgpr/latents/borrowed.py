@@ -100,7 +100,7 @@ def _learn(problem: tuple[int, Observations, Borrowed, Kernel, float]) -> Latent
     if isinstance(trained, GaussianProcessRegressor) and not hasattr(trained, "kernel_"):
         own = kernel + WhiteKernel(0.1) if trained.kernel is None else trained.kernel
         trained, d, scale = clone(trained).set_params(kernel=own).fit(x, y), 0, 1.0
-    elif not (_is_trained(trained) or isinstance(trained, GaussianProcessRegressor)):
+    elif not (is_trained(trained) or isinstance(trained, GaussianProcessRegressor)):
         if not callable(trained):
             raise ValueError(
                 f"Borrowed({trained!r}): expected a GaussianProcessRegressor, a trained GPyTorch "
@@ -110,7 +110,7 @@ def _learn(problem: tuple[int, Observations, Borrowed, Kernel, float]) -> Latent
         trained, d, scale = trained(x, y), 0, 1.0
     if isinstance(trained, GaussianProcessRegressor) and hasattr(trained, "kernel_"):
         return _of_regressor(trained, x.shape[1], d, scale)
-    if _is_trained(trained):
+    if is_trained(trained):
         return _of_gpytorch(trained, x, y, scale)
     raise ValueError(
         f"Borrowed({borrowed.lender!r}) gave {trained!r}; expected a GaussianProcessRegressor that "
@@ -141,7 +141,7 @@ def _of_regressor(
     return Latent(bare, noise, float(learner.log_marginal_likelihood_value_))
 
 
-def _is_trained(model: Any) -> bool:
+def is_trained(model: Any) -> bool:
     """Whether it looks like a model of GPyTorch's, or a pair of one and its likelihood."""
     if isinstance(model, tuple) and len(model) == 2:
         return hasattr(model[0], "covar_module") and hasattr(model[1], "noise")

@@ -22,7 +22,7 @@ class Exact(Climb):
     >>> x = np.linspace(0, 6, 40)[:, None]
     >>> y = np.sqrt(2) * np.sin(x[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=40)
     >>> latent = Exact().learn(x, y, RBF())
-    >>> 0.1 < np.sqrt(latent.noise) / 0.1 < 2
+    >>> 0.1 < latent.noise**0.5 / 0.1 < 2
     True
     """
 

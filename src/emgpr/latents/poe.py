@@ -27,7 +27,7 @@ class PoE(Climb):
     >>> x = np.linspace(0, 60, 400)[:, None]
     >>> y = np.sqrt(2) * np.sin(x[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=400)
     >>> latent = PoE(batch_size=100, n_batches=2).learn(x, y, RBF())
-    >>> latent.n_readings, 0.5 < np.sqrt(latent.noise) / 0.1 < 2
+    >>> latent.n_readings, 0.5 < latent.noise**0.5 / 0.1 < 2
     (200, True)
     """
 
@@ -36,14 +36,19 @@ class PoE(Climb):
 
     def taken(self, table: Observations) -> Observations:
         """The sites of the batches, one batch after another."""
-        L = self._experts(table)
+        L = self._experts(table.n_sites)
         if L == 1:
             return table
         parts = in_clusters(table.x, L, np.random.default_rng(0), wanted=self.n_batches)
         return table.at(np.concatenate(parts))
 
-    def _experts(self, table: Observations) -> int:
-        return max(1, round(table.n_sites / self.batch_size))
+    def dealt(self, n: int) -> tuple[int, int]:
+        """How many batches are taken of n sites, and how many sites are in each, about."""
+        L = self._experts(n)
+        return min(L, self.n_batches), -(-n // L)
+
+    def _experts(self, n: int) -> int:
+        return max(1, round(n / self.batch_size))
 
     def loss(
         self,
@@ -56,7 +61,7 @@ class PoE(Climb):
     ) -> Objective:
         """Negative log-likelihood of all batches, less the logarithm of the prior."""
         power = variances(table)[:, None]
-        parts = np.array_split(np.arange(table.n_sites), self._experts(table))
+        parts = np.array_split(np.arange(table.n_sites), self._experts(table.n_sites))
         experts = [loss_of(table.at(part), kernel, whose, device=device) for part in parts]
 
         def loss(params: Float[Array, "b p"], which: Int[Array, " b"]) -> tuple[Array, Array]:
