@@ -7,7 +7,7 @@ import typer
 
 from emgpr.cli import options as given
 from emgpr.cli.complaints import USAGE, complain, progress, reading, say
-from emgpr.cli.files import read_model, to_write
+from emgpr.cli.files import TABLES, read_model, to_write
 from emgpr.cli.fit import columns, look_at, model_of, read_places
 
 
@@ -24,7 +24,9 @@ def validate(
             help="What is left out together: a place, a block of neighbours, single readings."
         ),
     ] = "site",
-    folds: Annotated[int, typer.Option(min=2, help="Fits of each model, of a table.")] = 5,
+    folds: Annotated[
+        int | None, typer.Option(min=2, help="Fits of each model, of a table: 5 if not said.")
+    ] = None,
     log: given.Log = False,
     transform: given.Transform = None,
     crs: given.Crs = None,
@@ -62,7 +64,7 @@ def validate(
 
         to_write(out, force, KINDS)
     if inputs is None and outputs is None:
-        if log or paper or any((transform, crs, kernel, missing)):
+        if log or paper or any((transform, crs, kernel, missing, folds)):
             raise complain(
                 "a fitted model keeps its settings and its data: only --by and --out go with it.",
                 USAGE,
@@ -75,7 +77,7 @@ def validate(
         )
         X, Y = read_places(source, x, y, missing)
         look_at(model, X, Y, missing)
-        rows = _of_a_table(model, X, Y, by, folds, seed, jobs)
+        rows = _of_a_table(model, X, Y, by, folds or 5, seed, jobs)
     if out is not None:
         with reading():
             from emgpr.io import write_table
@@ -86,7 +88,7 @@ def validate(
 
 def _of_a_model(source: Path, by: given.By) -> Any:
     """What it says of its own readings, left out; a row for each."""
-    if source.name.lower().endswith((".csv", ".csv.gz", ".tsv", ".txt", ".parquet", ".nc")):
+    if source.name.lower().endswith(TABLES):
         raise complain(
             f"{source} is a table: name its columns with -x and -y. Or give a fitted model.", USAGE
         )
