@@ -1,5 +1,6 @@
 """What is wrong with files and options: one line, the remedy, the code, and nothing lost."""
 
+import pandas as pd
 import pytest
 from commanding import COLUMNS, changed, done, replaced, says
 
@@ -14,6 +15,25 @@ LIMITS = ("fit", "limits.csv", *COLUMNS, "--check")
         (("fit", "jura.csv", "-x", "Xloc,Yloc", "-y", "Cd,NI", "--check"), 3, "is 'Ni' meant?"),
         (("fit", "jura.csv", "-x", "Xloc,Yloc", "-y", "Cd,Rock", "--check"), 3, "'Sequanian'"),
         (LIMITS, 3, "holds text in 1 of 259 rows ('<0.2'). Write numbers there; or add --missing"),
+        (("fit", "units.csv", *COLUMNS, "--check"), 3, "add --missing 'km,mg/kg', and it is left"),
+        (("fit", "marks.csv", *COLUMNS, "--check"), 3, "'1,200.5', with marks between the thousa"),
+        (("fit", "dates.csv", *COLUMNS, "--check"), 3, "days since the first"),
+        (
+            ("fit", "limits.csv", *COLUMNS, "--missing", "-1", "--check"),
+            3,
+            "--missing '-1,<0.2'",
+        ),
+        (("fit", "jura.csv", *COLUMNS, "-o", "jura.csv", "--force"), 2, "named as a table is"),
+        (
+            ("fit", "jura.csv", *COLUMNS, "--checkpoint", "jura.csv", "-o", "m.emgpr"),
+            2,
+            "named as a table is",
+        ),
+        (
+            ("fit", "jura.csv", *COLUMNS, "--checkpoint", "m.emgpr", "-o", "m.emgpr"),
+            2,
+            "the same file",
+        ),
         (("fit", "jura.csv", "-x", "Xloc", "-y", "Cd,Xloc", "--check"), 2, "in -x and in -y"),
         (("fit", "jura.csv", "-x", "Xloc,Yloc", "-y", "Cd,", "--check"), 2, "as A,B,C"),
         (("fit", "jura.csv", "-y", "Cd", "--check"), 2, "name the columns: -x"),
@@ -71,6 +91,12 @@ LIMITS = ("fit", "limits.csv", *COLUMNS, "--check")
             "between 0 and 1",
         ),
         (("grid", "jura.emgpr", "--spacing", "0", "-o", "g.nc"), 2, "above 0"),
+        (("grid", "jura.emgpr", "--spacing", "inf", "-o", "g.nc"), 2, "'inf' is no number"),
+        (
+            ("predict", "jura.emgpr", "--at", "new.csv", "--above", "Cd=nan", "-o", "p.csv"),
+            2,
+            "'nan' is no number",
+        ),
         (("grid", "jura.emgpr", "--spacing", "1", "--bounds", "1,2", "-o", "g.nc"), 2, "west"),
         (("grid", "jura.emgpr", "--spacing", "1", "-o", "g.png"), 2, "expected .nc"),
         (("grid", "jura.emgpr", "--spacing", "1", "--units", "Pb=g", "-o", "g.nc"), 2, "'Pb'"),
@@ -86,6 +112,8 @@ LIMITS = ("fit", "limits.csv", *COLUMNS, "--check")
         (("plot", "jura.emgpr", "maps", "--outputs", "Pb", "-o", "g.png"), 2, "'Pb'"),
         (("validate", "jura.csv"), 2, "name its columns with -x and -y"),
         (("validate", "jura.emgpr", "--log"), 2, "keeps its settings"),
+        (("validate", "jura.emgpr", "--folds", "3"), 2, "keeps its settings"),
+        (("report", "jura.emgpr", "--units", "Pb=g", "-o", "r.html"), 2, "--units names 'Pb'"),
         (("validate", "jura.csv", *COLUMNS, "--folds", "1"), 2, "--folds"),
         (("example",), 2, "jura.csv is there already"),
     ],
@@ -94,6 +122,12 @@ def test_what_is_wrong_is_one_line_with_its_code_and_nothing_is_lost(here, argum
     changed(replaced("Cd", 4, "<0.2"), "limits.csv")
     changed(replaced("Cd", 4, -0.1), "negative.csv")
     changed(lambda t: t.rename(columns={"Pb": "Pb µg"}), "latin.csv", encoding="latin-1")
+    changed(lambda t: t.assign(Xloc="1,200.5"), "marks.csv")
+    changed(lambda t: t.assign(Xloc="2024-05-01"), "dates.csv")
+    units = pd.DataFrame(
+        {"Xloc": ["km"], "Yloc": "km", "Cd": "mg/kg", "Ni": "mg/kg", "Zn": "mg/kg"}
+    )
+    changed(lambda t: pd.concat([units, t]), "units.csv")
     new = read_table("new.csv")
     write_table(new.assign(Ni=new["Ni"].where(new.index != 3, -9999.0)), "coded.csv")
     (here / "empty.csv").touch()
@@ -120,3 +154,11 @@ def test_force_replaces(here):
     done("example", "--force")
     assert list(read_table("new.csv")) == ["Xloc", "Yloc", "Ni", "Zn"]
     assert done("example").stdout.split() == ["jura.csv", "new.csv", "region.geojson", "amsua.csv"]
+
+
+def test_names_with_commas_are_put_in_quotes(here):
+    changed(lambda t: t.rename(columns={"Zn": "Zn, total"}))
+    assert (
+        "Zn, total"
+        in done("fit", "messy.csv", "-x", "Xloc,Yloc", "-y", 'Cd,"Zn, total"', "--check").stdout
+    )

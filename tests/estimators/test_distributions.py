@@ -165,6 +165,11 @@ def test_one_threshold_is_one_for_every_output(fitted):
     assert np.all(higher[:, 0] < every[:, 0])
     assert_array_equal(higher[:, 1:], every[:, 1:])
     assert_array_equal(model.predict_exceedance(X_NEW, -1.0), 1.0)
+    by_name = model.predict_exceedance(X_NEW, {model.output_names_[0]: 1.5})
+    assert_array_equal(by_name[:, 0], higher[:, 0])
+    assert np.isnan(by_name[:, 1:]).all()
+    with pytest.raises(ValueError, match=r"thresholds for \['Pb'\]; expected names of outputs"):
+        model.predict_exceedance(X_NEW, {"Pb": 1.0})
 
 
 def test_of_a_vector_they_are_a_vector(single):

@@ -160,11 +160,23 @@ def test_three_inputs_by_name_and_where_one_is_missing():
         {"height": (("y", "x"), height)}, coords={"y": [0.0, 1.0, 2.0], "x": [0.0, 1.0]}
     )
     made = model.predict_dataset(data, units="K")
-    assert_array_equal(np.isnan(made["t"].transpose("y", "x")), np.isnan(height))
+    assert made["t"].dims == ("y", "x")
+    assert_array_equal(np.isnan(made["t"]), np.isnan(height))
+    in_time = model.predict_dataset(data.expand_dims(time=2))
+    assert in_time["t"].dims == ("time", "y", "x")
     at = model.predict(pd.DataFrame({"x": [1.0], "y": [1.0], "height": [2.0]}))
     assert_allclose(made["t"].sel(x=1, y=1), at[0])
     with pytest.raises(ValueError, match=r"no variable 'height', an input of this model"):
         model.predict_dataset(data.drop_vars("height"))
+
+
+def test_predicted_at_the_cells_of_a_map_it_is_that_map(globe):
+    made = globe.predict_grid(1.0)
+    again = globe.predict_dataset(made)
+    assert again["o0"].dims == made["o0"].dims == ("lat", "lon")
+    assert_allclose(again["o0"].values, made["o0"].values)
+    turned = xarray.Dataset(coords={name: made[name].values for name in ("lon", "lat")})
+    assert globe.predict_dataset(turned)["o0"].dims == ("lat", "lon")
 
 
 def test_longitude_and_latitude_are_found_by_what_they_say(globe):

@@ -55,9 +55,13 @@ def a_map(x=(0.0, 1.0, 2.0), y=(5.0, 4.0)):
     return xarray.Dataset({"Cd": (("y", "x"), values)}, coords={"y": list(y), "x": list(x)})
 
 
-def test_geotiff_is_north_up_whichever_way_rows_go(tmp_path):
+def test_geotiff_is_north_up_whichever_way_rows_and_columns_go(tmp_path):
     rasterio = pytest.importorskip("rasterio")
-    for made in (a_map(), a_map().isel(y=slice(None, None, -1))):
+    lying = a_map().transpose("x", "y")
+    told = lying.rename(x="east", y="north")
+    told["east"].attrs["axis"], told["north"].attrs["axis"] = "X", "Y"
+    globe = lying.rename(x="lon", y="lat")
+    for made in (a_map(), a_map().isel(y=slice(None, None, -1)), lying, told, globe):
         write_map(made, tmp_path / "m.tif")
         with rasterio.open(tmp_path / "m.tif") as file:
             assert file.read(1).tolist() == [[0, 1, 2], [3, 4, 5]]

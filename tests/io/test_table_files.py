@@ -1,5 +1,6 @@
 """Tables from and to files."""
 
+import gzip
 import sys
 
 import numpy as np
@@ -43,6 +44,62 @@ def test_separators_and_decimal_commas(tmp_path, text):
     table = read_table(tmp_path / "t.csv")
     assert table.columns.tolist() == ["x", "Cd", "of"]
     assert table.iloc[0].tolist() == [1.5, 2.25, "a,b"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x, Cd , of\n1.5, 2.25, a\n",
+        "x,Cd,of\n1.5,2.25,a,\n",  # a separator at the end of rows alone
+        'x,"\nCd",of\n1.5,2.25,a\n',
+        "# from the lab\n#\nx,Cd,of\n1.5,2.25,a\n",
+        '"x" "Cd" "of"\n"1" 1.5 2.25 "a"\n',  # R's write.table
+        '"x","Cd","of"\n"7",1.5,2.25,"a"\n',
+    ],
+)
+@pytest.mark.parametrize("how", ["utf-8", "utf-16", "gzip"])
+def test_as_spreadsheets_loggers_and_r_write_it(tmp_path, text, how):
+    content = gzip.compress(text.encode()) if how == "gzip" else text.encode(how)
+    (tmp_path / "t.csv").write_bytes(content)
+    table = read_table(tmp_path / "t.csv", ["x", "Cd", "of"])
+    assert table.to_numpy().tolist() == [[1.5, 2.25, "a"]]
+
+
+@pytest.mark.parametrize("text", ["# x y\n1 2\n3 4\n", "#x,y\n1,2\n3,4\n"])
+def test_names_behind_the_mark_of_a_comment(tmp_path, text):
+    (tmp_path / "t.txt").write_text(text)
+    assert read_table(tmp_path / "t.txt", ["x", "y"]).to_numpy().tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x,y\n1,5,2,5\n1,6,2,7\n", r"2 names in its header and 4 fields in its rows.*decimals"),
+        ("x,y\n0,5,2\n1,6,3\n", r"2 names in its header and 3 fields"),
+        ("x,y,x\n1,2,3\n", r"has several columns 'x'; give each another name"),
+        ("Survey of 2024,\n,\nx,y\n1,2\n", r"has its names in line 3, .* delete the lines above"),
+    ],
+)
+def test_no_column_is_taken_for_another(tmp_path, text, words):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(ValueError, match=words):
+        read_table(tmp_path / "t.csv", ["x", "y"])
+
+
+def test_a_spreadsheet_is_told_how_to_be_a_table(tmp_path):
+    (tmp_path / "t.xlsx").write_bytes(b"PK")
+    with pytest.raises(ValueError, match=r"expected \.csv.*Save the sheet as 'CSV UTF-8'"):
+        read_table(tmp_path / "t.xlsx")
+
+
+def test_what_cannot_be_written_names_the_file_and_leaves_nothing(table, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pd.DataFrame, "to_csv", full)
+    with pytest.raises(OSError, match=r"t\.csv could not be written \(No space left"):
+        write_table(table, tmp_path / "t.csv")
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_empty_file(tmp_path):

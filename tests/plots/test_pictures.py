@@ -1,10 +1,13 @@
 """Every picture of every kind of model, as it was when it was looked at."""
 
+import copy
+import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
 from likeness import TOLERANCE, looks_as_it_did, lying_on_each_other, pixels, unlikeness
+from sklearn.gaussian_process.kernels import Matern
 
 from emgpr import plots
 from emgpr.datasets import load_amsua, load_jura
@@ -38,6 +41,27 @@ def test_error_against_batch_size_looks_as_it_did():
     references = {"no transfer": 0.57, "no ensemble": 0.42}
     drawn = plots.error_against_batch_size(sizes, errors, references, label="MAE (mg/kg)")
     looks_as_it_did(drawn, "error_against_batch_size")
+
+
+@pytest.mark.parametrize("function", DRAWN)
+def test_long_names_and_those_with_dollars_find_room(metals, function):
+    model = copy.copy(metals)
+    model.output_names_ = [
+        "Cadmium in the topsoil, extracted with aqua regia, of the first campaign",
+        r"gold $\frac and silver $",
+        "brightness temperature, channel 5",
+    ]
+    model.variance_shares_ = metals.variance_shares_.set_axis(model.output_names_)
+    model.kernel_, model.kernels_ = None, [Matern([0.12345, 0.54321], nu=1.5)] * 3
+    axes = np.ravel(DRAWN[function](model))
+    assert not lying_on_each_other(axes)
+    figure = axes[0].figure
+    ticks = [text for ax in axes for text in ax.get_xticklabels() if text.get_text()]
+    boxes = [text.get_window_extent() for text in ticks]
+    if function in ("coregionalization", "member_weights"):
+        assert not any(one.overlaps(two) for one, two in itertools.pairwise(boxes))
+    for text in (ax.title for ax in axes):
+        assert text.get_window_extent().width < figure.bbox.width
 
 
 def test_every_function_has_a_picture():

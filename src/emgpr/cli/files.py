@@ -5,7 +5,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from emgpr.cli.complaints import USAGE, complain, reading, say
+from emgpr.cli.complaints import BAD_DATA, USAGE, complain, reading, say
+from emgpr.cli.options import between_commas
+
+THOUSANDS = r"[-+]?\d{1,3}(?:[ .,'\u00a0\u202f]\d{3})+(?:[.,]\d+)?"
+
+
+TABLES = (".csv", ".csv.gz", ".tsv", ".txt", ".parquet", ".pq", ".nc", ".nc4", ".h5")
+
+
+def model_to_write(out: Path, force: bool) -> Path:
+    """As `to_write`, and the file is no table: --force must not cost the data."""
+    if out.name.lower().endswith(TABLES):
+        raise complain(f"{out} is named as a table is; name it such as jura.emgpr.", USAGE)
+    return to_write(out, force)
 
 
 def to_write(out: Path, force: bool, kinds: Sequence[str] = ()) -> Path:
@@ -34,27 +47,47 @@ def read_columns(file: Path, columns: Sequence[str], missing: Sequence[str]) -> 
         from emgpr.io import read_table, without_codes
 
         table = without_codes(read_table(file, columns), missing)
-        for name in table.columns:
-            _refuse_some_text(table[name], file)
+        _refuse_some_text(table, file, missing)
         return table
 
 
-def _refuse_some_text(column: Any, file: Path) -> None:
-    """Text here and there in a column of numbers, such as "<0.2"; of all text others complain."""
+def _refuse_some_text(table: Any, file: Path, missing: Sequence[str]) -> None:
+    """Text here and there in columns of numbers, such as "<0.2"; of all text others complain."""
     import pandas as pd
 
-    if pd.api.types.is_numeric_dtype(column):
+    found = {}
+    for name in table.columns:
+        column = table[name]
+        numbers = pd.to_numeric(column.astype(object), errors="coerce")
+        words = column[numbers.isna() & column.notna()].astype(str).str.strip()
+        if len(words) and words.str.fullmatch(THOUSANDS).all():
+            raise ValueError(
+                f"Column {name!r} of {file} holds numbers such as {words.iloc[0]!r}, with marks "
+                "between the thousands: write them without."
+            )
+        if len(words) and pd.to_datetime(words, errors="coerce", format="ISO8601").notna().all():
+            raise ValueError(
+                f"Column {name!r} of {file} holds dates ({words.iloc[0]!r}): write numbers, such "
+                "as days since the first."
+            )
+        if 0 < len(words) < 0.5 * column.notna().sum():
+            found[name] = words
+    if not found:
         return
-    numbers = pd.to_numeric(column.astype(object), errors="coerce")
-    words = column[numbers.isna() & column.notna()].astype(str)
-    if 0 < len(words) < 0.5 * column.notna().sum():
-        kinds = list(dict.fromkeys(words.str.strip()))
-        shown = ", ".join(map(repr, kinds[:3])) + (", …" if len(kinds) > 3 else "")
+    kinds = list(dict.fromkeys(word for words in found.values() for word in words))
+    every = ",".join(f'"{word}"' if "," in word else word for word in [*missing, *kinds[:8]])
+    shown = ", ".join(map(repr, kinds[:3])) + (", …" if len(kinds) > 3 else "")
+    if len(found) > 1 and all(list(words.index) == [0] for words in found.values()):
         raise ValueError(
-            f"Column {column.name!r} of {file} holds text in {len(words)} of {len(column)} rows "
-            f"({shown}). Write numbers there; or add --missing {','.join(kinds[:3])!r}, and they "
-            "were not measured."
+            f"The first row of {file} holds text ({shown}): units, it seems. Delete that row; or "
+            f"add --missing {every!r}, and it is left out."
         )
+    name, words = next(iter(found.items()))
+    more = f", and so do {len(found) - 1} more columns" if len(found) > 1 else ""
+    raise ValueError(
+        f"Column {name!r} of {file} holds text in {len(words)} of {len(table)} rows{more} "
+        f"({shown}). Write numbers there; or add --missing {every!r}, and they were not measured."
+    )
 
 
 def codes(missing: str | None) -> list[str]:
@@ -65,7 +98,7 @@ def codes(missing: str | None) -> list[str]:
     """
     if missing is None or missing.strip().lower() == "none":
         return []
-    return [code.strip() for code in missing.split(",") if code.strip()]
+    return [code for code in between_commas(missing) if code]
 
 
 def read_model(file: Path) -> Any:
@@ -74,7 +107,14 @@ def read_model(file: Path) -> Any:
         from emgpr import load
         from emgpr.io.files import existing
 
-        return load(existing(file))
+        found = existing(file)
+        if found.name.lower().endswith(TABLES):
+            raise complain(
+                f"{file} is not a file written by emgpr but a table. Learn a model from it with "
+                "emgpr fit, and give that.",
+                BAD_DATA,
+            )
+        return load(found)
 
 
 def with_places(table: Any, names: Sequence[str], what: str) -> Any:

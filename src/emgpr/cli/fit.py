@@ -14,7 +14,7 @@ import typer
 
 from emgpr.cli import options as given
 from emgpr.cli.complaints import BAD_DATA, USAGE, complain, progress, reading, say
-from emgpr.cli.files import codes, read_columns, to_write, with_places
+from emgpr.cli.files import codes, model_to_write, read_columns, with_places
 
 
 def fit(
@@ -63,9 +63,11 @@ def fit(
     if not (check or plan):
         if out is None:
             raise complain("name the file for the model: -o jura.emgpr", USAGE)
-        to_write(out, force)
+        model_to_write(out, force)
         if checkpoint is not None:
-            to_write(checkpoint, force=True)
+            model_to_write(checkpoint, force=True)
+            if checkpoint.resolve() == out.resolve():
+                raise complain("--checkpoint and -o name the same file; they are two.", USAGE)
             model.set_params(checkpoint=checkpoint)
     X, Y = read_places(data, x, y, missing)
     doubts = look_at(model, X, Y, missing)

@@ -23,7 +23,11 @@ def grid(
         str | None, typer.Option(help="west,south,east,north, in place of around the data.")
     ] = None,
     crs: Annotated[
-        str | None, typer.Option(help="Reference system of the grid, if not the model's own.")
+        str | None,
+        typer.Option(
+            help="Reference system of the grid, if not the model's own; of a model fitted without "
+            "--crs, what its coordinates are in."
+        ),
     ] = None,
     units: given.Units = None,
     quantiles: given.Quantiles = None,

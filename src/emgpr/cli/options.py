@@ -1,5 +1,7 @@
 """Options that several commands have, and what their words mean."""
 
+import csv
+import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -72,14 +74,24 @@ Force = Annotated[bool, typer.Option("--force", help="Replace a file that is the
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `emgpr fit` wrote.")]
 
 
+def between_commas(given: str) -> list[str]:
+    """What is between the commas; a comma within quotes is part of a name.
+
+    >>> between_commas('Cd, "Zn, total"')
+    ['Cd', 'Zn, total']
+    """
+    parts = next(csv.reader([given], skipinitialspace=True), [])
+    return [part.strip() for part in parts]
+
+
 def words(given: str | None, option: str) -> list[str]:
-    """What is between the commas.
+    """Names between commas, each once.
 
     >>> words("Xloc, Yloc", "-x")
     ['Xloc', 'Yloc']
     """
-    found = [word.strip() for word in (given or "").split(",")]
-    if not all(found) or len(set(found)) < len(found):
+    found = between_commas(given or "")
+    if not found or not all(found) or len(set(found)) < len(found):
         raise complain(f"{option} {given or ''!r}; expected names, each once, as A,B,C.", USAGE)
     return found
 
@@ -177,8 +189,11 @@ def _transform(name: str, option: str = "") -> str | None:
 
 def _number(word: str, option: str) -> float:
     try:
-        return float(word)
+        number = float(word)
     except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
         raise complain(
             f"{option}: {word.strip()!r} is no number; expected such as 0.5, or 1,2.", USAGE
-        ) from None
+        )
+    return number

@@ -7,7 +7,7 @@ import typer
 
 from emgpr.cli import options as given
 from emgpr.cli.complaints import progress
-from emgpr.cli.files import to_write
+from emgpr.cli.files import read_model, to_write
 
 
 def report(
@@ -28,6 +28,9 @@ def report(
     """
     to_write(out, force, (".html", ".htm"))
     named = given.units_of(units)
+    fitted = read_model(model)
+    if isinstance(named, dict):
+        given.known_to(fitted, named, "--units", inputs=True)
     from emgpr.report import write_report
 
     page = write_report(model, out, title=title, units=named, verbose=progress())

@@ -7,7 +7,7 @@ import typer
 
 from emgpr.cli import options as given
 from emgpr.cli.complaints import USAGE, complain, progress, reading, say
-from emgpr.cli.files import read_model, to_write
+from emgpr.cli.files import TABLES, read_model, to_write
 from emgpr.cli.fit import columns, look_at, model_of, read_places
 
 
@@ -27,7 +27,9 @@ def validate(
     exact: Annotated[
         bool, typer.Option("--exact", help="What approximations cost, of a fitted model.")
     ] = False,
-    folds: Annotated[int, typer.Option(min=2, help="Fits of each model, of a table.")] = 5,
+    folds: Annotated[
+        int | None, typer.Option(min=2, help="Fits of each model, of a table: 5 if not said.")
+    ] = None,
     log: given.Log = False,
     transform: given.Transform = None,
     crs: given.Crs = None,
@@ -67,9 +69,9 @@ def validate(
 
         to_write(out, force, KINDS)
     if inputs is None and outputs is None:
-        if log or paper or any((transform, crs, kernel, missing)):
+        if log or paper or any((transform, crs, kernel, missing, folds)):
             raise complain(
-                "a fitted model keeps its settings and its data: only --by and --out go with it.",
+                "a fitted model keeps its settings and its data: only --by, --exact and --out go with it.",
                 USAGE,
             )
         rows = _beside_exact(source, seed) if exact else _of_a_model(source, by)
@@ -82,7 +84,7 @@ def validate(
         )
         X, Y = read_places(source, x, y, missing)
         look_at(model, X, Y, missing)
-        rows = _of_a_table(model, X, Y, by, folds, seed, jobs)
+        rows = _of_a_table(model, X, Y, by, folds or 5, seed, jobs)
     if out is not None and rows.empty:
         typer.echo("No rows, and none written.")
     elif out is not None:
@@ -112,7 +114,7 @@ def _beside_exact(source: Path, seed: int) -> Any:
 
 
 def _read(source: Path) -> Any:
-    if source.name.lower().endswith((".csv", ".csv.gz", ".tsv", ".txt", ".parquet", ".nc")):
+    if source.name.lower().endswith(TABLES):
         raise complain(
             f"{source} is a table: name its columns with -x and -y. Or give a fitted model.", USAGE
         )

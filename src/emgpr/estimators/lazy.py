@@ -73,11 +73,14 @@ def lazy_frame(model: Any, X: Any, observed: Any, columns: list[str], **settings
 
 
 def lazy_map(
-    model: Any, inputs: Sequence[Any], chunksizes: Mapping[str, tuple[int, ...]], wanted: Wanted
-) -> tuple[tuple[str, ...], tuple[int, ...], dict[str, Any]]:
-    """Dimensions and shape of these variables together, and what is wanted at every cell, lazy."""
+    model: Any,
+    inputs: Sequence[Any],
+    dims: tuple[str, ...],
+    chunksizes: Mapping[str, tuple[int, ...]],
+    wanted: Wanted,
+) -> tuple[tuple[int, ...], dict[str, Any]]:
+    """Shape of these variables together, and what is wanted at every cell, lazy."""
     arrays = needed("dask.array", "A lazy map", "dask")
-    dims = tuple(dict.fromkeys(dim for one in inputs for dim in one.dims))
     pairs: list[Any] = []
     for one in inputs:
         values = one.data
@@ -104,7 +107,7 @@ def lazy_map(
         part = told[..., start : start + width]
         found[kind] = arrays.moveaxis(part, -1, 0) if wanted.shapes()[kind] else part[..., 0]
         start += width
-    return dims, told.shape[:n], found
+    return told.shape[:n], found
 
 
 def _by_blocks(

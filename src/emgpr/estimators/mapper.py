@@ -168,11 +168,12 @@ class Mapper(Predictor):
         inputs = [_found(data, name, self, names) for name in names]
         if not any(one.dims for one in inputs):
             raise ValueError("The inputs have no dimensions; give at least one coordinate.")
+        dims = _dims_in_order(inputs, names)
         if is_lazy(data):
-            dims, shape, values = lazy_map(self, inputs, data.chunksizes, wanted)
+            shape, values = lazy_map(self, inputs, dims, data.chunksizes, wanted)
         else:
-            inputs = xarray.broadcast(*inputs)
-            dims, shape = inputs[0].dims, inputs[0].shape
+            inputs = [one.transpose(*dims) for one in xarray.broadcast(*inputs)]
+            shape = inputs[0].shape
             places = np.column_stack([np.asarray(one.values, float).ravel() for one in inputs])
             values = self._mapped(places, np.isfinite(places).all(axis=1), wanted)
         kept = {name: data[name] for name in data.coords if set(data[name].dims) <= set(dims)}
@@ -231,6 +232,23 @@ def _within(
     geometry, of = read_region(region)
     turning = geo.is_geographic(of) if of and crs else degrees
     return geo.inside(geometry, x, y, crs=crs, geometry_crs=of, degrees=turning)
+
+
+def _dims_in_order(inputs: Sequence[Any], names: Sequence[str]) -> tuple[str, ...]:
+    """Dimensions of a map as CF has them, (time, y, x); a variable of both y and x keeps its order.
+
+    Programs that know no names of dimensions, and GeoTIFF, take the last one for x.
+    """
+    widest = sorted(inputs, key=lambda one: -one.ndim)
+    dims = list(dict.fromkeys(dim for one in widest for dim in one.dims))
+    if len(names) < 2:
+        return tuple(dims)
+    places = geo.Places.of(names, None)
+    x, y = inputs[places.x].dims, inputs[places.y].dims
+    at = [dim for dim in dims if dim in {*x, *y}]
+    if len(x) == len(y) == 1 and not any({*x, *y} <= {*one.dims} for one in inputs):
+        at = [*y, *x]
+    return (*(dim for dim in dims if dim not in at), *at)
 
 
 def _found(data: Any, name: str, model: Any, names: Sequence[str]) -> Any:

@@ -4,7 +4,7 @@ All of it follows from what is believed of the outputs at new sites, wherever th
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import copy
 from typing import Any, Literal
 
@@ -163,9 +163,12 @@ class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     ) -> Float[Array, "..."]:
         """The probability that each output is above a threshold: one for all, or one for each.
 
+        A dict has them by name, as for maps; outputs that it leaves out are NaN.
         With `include_noise=False`, that the signal is, for which a single reading is no proof.
         """
         check_is_fitted(self)
+        if isinstance(threshold, Mapping):
+            threshold = thresholds_of(threshold, self.output_names_)
         if is_lazy(X):
             self._scale.exceedance(self._blank, threshold)  # whether it can be
             return lazy_exceedance(

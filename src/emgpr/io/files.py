@@ -38,7 +38,11 @@ def kind(path: PathLike, kinds: Sequence[str]) -> str:
     name = Path(path).name.lower()
     ends = [end for end in kinds if name.endswith(end)]
     if not ends:
-        raise ValueError(f"{path}: the format is told by the ending; expected {', '.join(kinds)}.")
+        sheet = ".csv" in kinds and name.endswith((".xlsx", ".xls", ".ods"))
+        hint = " Save the sheet as 'CSV UTF-8'." if sheet else ""
+        raise ValueError(
+            f"{path}: the format is told by the ending; expected {', '.join(kinds)}.{hint}"
+        )
     return max(ends, key=len)
 
 
@@ -74,5 +78,10 @@ def writing(path: Path) -> Iterator[Path]:
     try:
         yield partial
         partial.replace(path)
+    except OSError as error:  # a full disk, a folder that is not ours: each library says its own
+        said = " ".join(str(error.strerror or error).split())
+        raise OSError(
+            f"{path} could not be written ({said}). Make room there, or name another folder."
+        ) from error
     finally:
         partial.unlink(missing_ok=True)

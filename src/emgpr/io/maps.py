@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from emgpr.geo import needed, reference
+from emgpr.geo import longitude_latitude, needed, reference
 from emgpr.geo.cf import MAPPING
 from emgpr.io.files import PathLike, existing, folder, kind, reading, writing
 
@@ -57,8 +57,12 @@ def _write_geotiff(data: Any, path: Path) -> None:
             "The Dataset holds no variable of rows and columns; a GeoTIFF is a map of a grid, "
             "such as predict_grid gives."
         )
-    rows, columns = next(iter(bands.values())).dims
-    bands = {name: band for name, band in bands.items() if band.dims == (rows, columns)}
+    rows, columns = _rows_first(data, next(iter(bands.values())).dims)
+    bands = {
+        name: band.transpose(rows, columns)
+        for name, band in bands.items()
+        if set(band.dims) == {rows, columns}
+    }
     y, x = (_regular(np.asarray(data[name].values, dtype=float), name) for name in (rows, columns))
     north_up = y if y[1] < 0 else (y[0] + y[1] * (data.sizes[rows] - 1), -y[1])
     # A raster's origin is the corner of its first cell, a grid's is that cell's centre.
@@ -73,6 +77,15 @@ def _write_geotiff(data: Any, path: Path) -> None:
             file.write(values if y[1] < 0 else values[::-1], number)
             file.set_band_description(number, str(name))
             file.set_band_unit(number, str(band.attrs.get("units", "")))
+
+
+def _rows_first(data: Any, dims: tuple[Any, Any]) -> tuple[Any, Any]:
+    """The dimension of y, then that of x, by what they say they are; as they come if nothing."""
+    first, second = (str(dim) for dim in dims)
+    told = [str(data[dim].attrs.get("axis", "")) if dim in data.coords else "" for dim in dims]
+    exchanged = told == ["X", "Y"] or longitude_latitude([first, second]) == (0, 1)
+    named = (first[:1] + second[:1]).lower() == "xy"
+    return dims[::-1] if exchanged or (named and not any(told)) else dims
 
 
 def _regular(positions: np.ndarray, name: Any) -> tuple[float, float]:

@@ -1,7 +1,5 @@
 """Tables: one row a site, one column an input or an output, from and to the usual formats."""
 
-import gzip
-import itertools
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -9,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
-from pandas.errors import EmptyDataError
 
 from emgpr.geo import needed
 from emgpr.io.files import PathLike, existing, kind, reading, writing
+from emgpr.io.text import line_with, read_text
 
 CSV = (".csv", ".csv.gz", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
@@ -23,10 +21,10 @@ KINDS = (*CSV, *PARQUET, *NETCDF)
 def read_table(path: PathLike, columns: Sequence[str] | None = None) -> pd.DataFrame:
     """A table from CSV, Parquet or NetCDF, told by the ending; these columns, or all.
 
-    The separator of a CSV file (comma, semicolon, tab, or else spaces) is found from its first
-    line; if it is no comma, decimals may be commas. NetCDF variables become columns, a row for
-    each combination of their coordinates, less the rows in which every variable is missing. The
-    units that the file tells are in `attrs["units"]`.
+    The separator of a CSV file (comma, semicolon, tab, or else spaces) is found from its header;
+    if it is no comma, decimals may be commas. Lines before it that begin with "#" are comments.
+    NetCDF variables become columns, a row for each combination of their coordinates, less the rows
+    in which every variable is missing. The units that the file tells are in `attrs["units"]`.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -34,17 +32,27 @@ def read_table(path: PathLike, columns: Sequence[str] | None = None) -> pd.DataF
     ...     read_table(f"{folder}/sites.csv", ["Cd"])["Cd"].tolist()
     [0.5, nan]
     """
-    end = kind(path, KINDS)
     file = existing(path)
+    end = kind(path, KINDS)
     if not file.stat().st_size:
         raise ValueError(f"{file} is empty: 0 bytes. Check that it was written, or fetch it again.")
     table = _reader(end)(file)
     if not len(table.columns):
         raise ValueError(f"{file} holds no columns. Check that it is the file you mean.")
-    return table if columns is None else chosen(table, columns, str(file))
+    return table if columns is None else chosen(table, columns, str(file), _elsewhere(end, file))
 
 
-def chosen(table: pd.DataFrame, columns: Sequence[str], what: str = "The table") -> pd.DataFrame:
+def _elsewhere(end: str, file: Path) -> Callable[[Sequence[str]], int | None]:
+    """Where the names may be, if not in the first line: below a title."""
+    return (lambda columns: line_with(file, columns)) if end in CSV else (lambda _: None)
+
+
+def chosen(
+    table: pd.DataFrame,
+    columns: Sequence[str],
+    what: str = "The table",
+    elsewhere: Callable[[Sequence[str]], int | None] = lambda _: None,
+) -> pd.DataFrame:
     """These columns, or an error with those that are there and spelled alike.
 
     >>> chosen(pd.DataFrame({"Xloc": [1.0]}), ["xloc"])
@@ -56,8 +64,20 @@ def chosen(table: pd.DataFrame, columns: Sequence[str], what: str = "The table")
     if missing:
         said = ", ".join(repr(name) + _hint(name, have) for name in missing)
         columns_are = "columns" if len(missing) > 1 else "column"
+        line = elsewhere(columns)
+        if line is not None:
+            raise ValueError(
+                f"{what} has its names in line {line}, and must begin with them: delete the lines "
+                "above, or put # before each."
+            )
         shown = ", ".join(have[:30]) + (f", … ({len(have)} in all)" if len(have) > 30 else "")
         raise ValueError(f"{what} has no {columns_are} {said}; it has: {shown}.")
+    repeated = [name for name in columns if name in table.attrs.get("repeated", [])]
+    if repeated:
+        raise ValueError(
+            f"{what} has several columns {repeated[0]!r}; give each another name, so that it is "
+            "clear which is meant."
+        )
     return table.set_axis(have, axis=1)[list(columns)]
 
 
@@ -103,54 +123,8 @@ def write_table(table: pd.DataFrame, path: PathLike) -> None:
 
 def _reader(end: str) -> Callable[[Path], pd.DataFrame]:
     if end in CSV:
-        return _read_csv
+        return read_text
     return _read_parquet if end in PARQUET else _read_netcdf
-
-
-def _read_csv(file: Path) -> pd.DataFrame:
-    try:
-        with reading(file, "CSV"):
-            separator = _separator(*_first_lines(file))
-            table = pd.read_csv(file, sep=separator)
-            words = [name for name in table.columns if not is_numeric_dtype(table[name])]
-            if words and separator != ",":  # numbers may have decimal commas
-                other = pd.read_csv(file, sep=separator, decimal=",")
-                table = table.assign(**{str(name): other[name] for name in words})
-    except ValueError as error:
-        if isinstance(error.__cause__, UnicodeDecodeError):
-            raise ValueError(_not_utf8(file, error.__cause__)) from error
-        raise
-    return table
-
-
-def _first_lines(file: Path) -> tuple[str, str]:
-    """The first two lines that hold anything."""
-    opened: Any = gzip.open if file.name.lower().endswith(".gz") else open
-    with opened(file, "rt", encoding="utf-8-sig") as text:
-        found = list(itertools.islice((line.strip("\n") for line in text if line.strip()), 2))
-    if not found:
-        raise EmptyDataError("it is empty")
-    return found[0], found[-1]
-
-
-def _separator(header: str, row: str) -> str:
-    """The one that is there most often: a comma may be within a name, or a decimal.
-
-    >>> _separator("x;Cd, dry;Zn", "1;2;3"), _separator("x  Cd", "0.5 1")
-    (';', '\\\\s+')
-    """
-    found = max(",;\t", key=header.count)
-    spaced = found not in header and len(header.split()) == len(row.split()) > 1
-    return r"\s+" if spaced else found
-
-
-def _not_utf8(file: Path, error: UnicodeDecodeError) -> str:
-    byte = error.object[error.start : error.start + 1]
-    return (
-        f"{file} is not text in UTF-8: it holds the byte 0x{byte.hex()} "
-        f"({byte.decode('cp1252', 'replace')!r} in Western Windows files). Save it as UTF-8, which "
-        "spreadsheets call 'CSV UTF-8'."
-    )
 
 
 def _read_parquet(file: Path) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from emgpr.plots.labels import DIVERGING, latent_name
+from emgpr.plots.labels import DIVERGING, latent_name, literal, short, titled, upright
 from emgpr.plots.panels import panels
 
 WRITTEN = 16  # outputs up to which numbers are written into the cells
@@ -33,11 +33,12 @@ def coregionalization(
     if noise.ndim == 2:
         spread = np.sqrt(np.diagonal(noise))
         tables["correlation of noises"] = noise / np.outer(spread, spread)
-    side = max(2.8, 0.8 + 0.42 * len(model.output_names_))
+    names = [literal(name) for name in short(model.output_names_).values()]
+    side = max(2.8, 0.8 + 0.42 * len(names)) + 0.08 * max(max(map(len, names)) - 5, 0)
     drawn = panels(len(tables), axes, most=4, size=(side, side))
     for (title, table), ax in zip(tables.items(), drawn, strict=True):
-        image = _heat_map(ax, table, model.output_names_)
-        ax.set_title(title, fontsize="medium")
+        image = _heat_map(ax, table, names)
+        titled(ax, title, "medium")
     drawn[0].figure.colorbar(image, ax=list(drawn), shrink=0.8, label="correlation")
     return drawn
 
@@ -48,7 +49,7 @@ def _heat_map(ax: Axes, table: np.ndarray, names: list[str]) -> Any:
         np.ma.masked_invalid(table), cmap=colours, vmin=-1, vmax=1, interpolation="nearest"
     )
     D = len(names)
-    ax.set_xticks(np.arange(D), names, rotation=90 if D > 6 else 0)
+    ax.set_xticks(np.arange(D), names, rotation=upright(names))
     ax.set_yticks(np.arange(D), names)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)

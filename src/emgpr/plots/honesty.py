@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from emgpr.metrics import central_coverage
-from emgpr.plots.labels import BLUE, GREY, SEVERAL
+from emgpr.plots.labels import BLUE, GREY, SEVERAL, literal, short, titled
 from emgpr.plots.panels import chosen, label_outer, one_panel, panels, plain
 from emgpr.plots.predicted import found_by
 
@@ -43,7 +43,7 @@ def coverage(
         lines = ax.plot(LEVELS, shares[:, others], color=GREY, linewidth=0.7)
         lines[0].set_label(f"{len(others)} others")
     for colour, d in zip(SEVERAL, named, strict=False):
-        ax.plot(LEVELS, shares[:, d], color=colour, label=names[d])
+        ax.plot(LEVELS, shares[:, d], color=colour, label=literal(short(names)[names[d]]))
     ax.set(
         xlim=(0, 1), ylim=(0, 1), xlabel="level of the interval", ylabel="share of readings inside"
     )
@@ -78,7 +78,8 @@ def pit(
         count, edges = np.histogram(values, bins, (0, 1))
         ax.bar(edges[:-1], count / n / p, p, align="edge", color=BLUE, alpha=0.7, edgecolor="white")
         ax.axhline(1, color="black", linewidth=0.8)
-        ax.set(xlim=(0, 1), title=f"{name} ({len(values)})")
+        ax.set_xlim(0, 1)
+        titled(ax, f"{literal(name)} ({len(values)})")
         plain(ax)
     label_outer(drawn, "probability below", "density")
     return drawn

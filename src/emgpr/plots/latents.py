@@ -6,7 +6,17 @@ from typing import Any
 import numpy as np
 from matplotlib.colors import Normalize
 
-from emgpr.plots.labels import BLUE, DIVERGING, Units, process_name, signed, with_unit
+from emgpr.plots.labels import (
+    BLUE,
+    DIVERGING,
+    Units,
+    literal,
+    process_name,
+    short,
+    signed,
+    titled,
+    with_unit,
+)
 from emgpr.plots.panels import label_outer, panels, plain
 from emgpr.plots.surface import (
     as_fitted,
@@ -43,6 +53,7 @@ def latents(
     nodes = places(X, nodes)
     processes = strongest(model, which, limit)
     W = aligned(model.weights_).mean(axis=0)
+    names = [literal(name) for name in short(model.output_names_).values()]
     mean, std = model.predict_latents(as_fitted(model, nodes), return_std=True)
     flat, paper = X.shape[1] == 1, as_on_paper(nodes)
     aspect, height = ("auto", 0.8) if flat else shape_of(paper, units)
@@ -51,8 +62,8 @@ def latents(
     for (q, j), ax in zip(processes, drawn, strict=True):
         name = process_name(q, j, model.kernels_[q], W.shape[-1])
         loudest = np.argsort(-np.abs(W[q, :, j]), kind="stable")[:HEARD]
-        heard = ", ".join(f"{model.output_names_[d]} {signed(W[q, d, j])}" for d in loudest)
-        ax.set_title(f"{name}\n{heard}", fontsize="medium")
+        heard = ", ".join(f"{names[d]} {signed(W[q, d, j])}" for d in loudest)
+        titled(ax, f"{name}\n{heard}", "medium")
         if flat:
             order = np.argsort(nodes.iloc[:, 0].to_numpy())
             x, m, s = nodes.iloc[order, 0], mean[order, q, j], std[order, q, j]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from emgpr.plots.labels import BLUE, Units, is_log, log_ticks, with_unit
+from emgpr.plots.labels import BLUE, Units, is_log, literal, log_ticks, titled, with_unit, within
 from emgpr.plots.panels import chosen, label_outer, panels, plain
 from emgpr.plots.surface import (
     as_fitted,
@@ -55,7 +55,8 @@ def maps(
         for name, ax in zip(names, drawn, strict=True):
             d = model.output_names_.index(name)
             _line(ax, nodes, centre[:, d], [part[:, d] for part in band], X, Y[name])
-            ax.set(title=f"{name}: {statistic} and 95% band", ylabel=with_unit(name, units))
+            titled(ax, f"{literal(name)}: {statistic} and 95% band")
+            ax.set_ylabel(within(ax, with_unit(name, units), side="y"))
             if is_log(model, name):
                 ax.set_yscale("log")
                 log_ticks(ax.yaxis)
@@ -84,8 +85,8 @@ def maps(
             linewidths=0.4, edgecolors="white",
         )  # fmt: skip
         below.plot(*at.T, ".", color="white", markersize=1.5)
-        above.set_title(f"{name}: predicted {statistic}")
-        below.set_title(f"{name}: standard deviation")
+        titled(above, f"{literal(name)}: predicted {statistic}")
+        titled(below, f"{literal(name)}: standard deviation")
         for bar in bars:
             bar.ax.set_title((units or {}).get(name, ""), fontsize="small")
     for ax in drawn.flat:

@@ -7,7 +7,16 @@ import numpy as np
 import pandas as pd
 
 from emgpr.estimators.findings import CrossValidation
-from emgpr.plots.labels import BLUE, VERMILLION, Units, log_ticks, with_unit
+from emgpr.plots.labels import (
+    BLUE,
+    VERMILLION,
+    Units,
+    literal,
+    log_ticks,
+    titled,
+    with_unit,
+    within,
+)
 from emgpr.plots.panels import chosen, panels, plain
 
 
@@ -49,10 +58,11 @@ def measured_against_predicted(
             ax.ticklabel_format(useOffset=False)
             ax.locator_params(axis="x", nbins=5)
         n, mae, share = summary.loc[name, ["n", "mae", "coverage"]]
-        ax.set_title(f"{name}: MAE {mae:.3g}, {share:.0%} of {n:.0f} inside", fontsize="medium")
+        said = f"MAE {mae:.3g}, {share:.0%} of {n:.0f} inside"
+        titled(ax, f"{literal(name)}: {said}", "medium")
         ax.set(
-            xlabel=f"measured {with_unit(name, units)}",
-            ylabel=f"predicted {with_unit(name, units)}",
+            xlabel=within(ax, f"measured {with_unit(name, units)}"),
+            ylabel=within(ax, f"predicted {with_unit(name, units)}", side="y"),
         )
         plain(ax)
     return drawn

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from emgpr.plots.labels import latent_name
+from emgpr.plots.labels import latent_name, literal, short
 
 NOISE_COLOUR = "#BBBBBB"
 
@@ -35,7 +35,7 @@ def variance_shares(model: Any, *, ax: Axes | None = None) -> Axes:
                 va="center", fontsize=8, color="white" if dark else "black",
             )  # fmt: skip
         left += width
-    ax.set_yticks(np.arange(len(shares)), [str(name) for name in shares.index])
+    ax.set_yticks(np.arange(len(shares)), [literal(name) for name in short(shares.index).values()])
     ax.invert_yaxis()
     ax.set_xlim(0, 1)
     ax.set_xticks(np.linspace(0, 1, 5), [f"{p}%" for p in range(0, 101, 25)])

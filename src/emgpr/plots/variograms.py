@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from emgpr.geo import is_geographic
-from emgpr.plots.labels import BLUE, GREY, VERMILLION, Units
+from emgpr.plots.labels import BLUE, GREY, VERMILLION, Units, literal, titled
 from emgpr.plots.panels import chosen, panels, plain
 
 FEW = 4  # outputs of which all pairs are drawn, unless asked otherwise
@@ -54,7 +54,8 @@ def variograms(
         )
         _variogram(ax, points, line, most)
         pseudo = " (pseudo)" if set(points["kind"]) == {"pseudo"} else ""
-        ax.set_title(first if first == second else f"{first} × {second}{pseudo}", fontsize="medium")
+        pair = dict.fromkeys((literal(first), literal(second)))  # one name of an output with itself
+        titled(ax, " × ".join(pair) + pseudo, "medium")
         ax.set_xlabel(f"lag ({unit})" if unit else "lag")
         ax.set_ylabel("semivariance")
     drawn[0].legend(loc="lower right", frameon=False, fontsize="small")

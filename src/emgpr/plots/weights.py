@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from emgpr.plots.labels import BLUE, VERMILLION, process_name
+from emgpr.plots.labels import BLUE, VERMILLION, literal, process_name, short, titled, upright
 from emgpr.plots.latents import strongest
 from emgpr.plots.panels import label_outer, panels, plain
 from emgpr.weights import aligned
@@ -24,7 +24,8 @@ def member_weights(
     W = aligned(model.weights_)
     L, _, D, rank = W.shape
     processes = strongest(model, which, limit)
-    size = (max(3.0, 1.0 + 0.3 * D), 2.8)
+    names = [literal(name) for name in short(model.output_names_).values()]
+    size = (max(3.0, 1.0 + 0.3 * D), 2.8 + 0.08 * max(max(map(len, names)) - 5, 0))
     drawn = panels(len(processes), axes, most=4, size=size, sharey=True)
     beside = np.linspace(-0.25, 0.25, L) if L > 1 else np.zeros(1)
     for (q, j), ax in zip(processes, drawn, strict=True):
@@ -36,9 +37,9 @@ def member_weights(
         ax.plot(places, weights.ravel(), "o", color=BLUE, markeredgewidth=0, **look)
         if L > 1:
             ax.hlines(weights.mean(axis=0), at - 0.35, at + 0.35, color=VERMILLION, linewidth=2)
-        ax.set_xticks(at, model.output_names_, rotation=90 if D > 6 else 0)
+        ax.set_xticks(at, names, rotation=upright(names))
         ax.set_xlim(-0.6, D - 0.4)
-        ax.set_title(process_name(q, j, model.kernels_[q], rank), fontsize="medium")
+        titled(ax, process_name(q, j, model.kernels_[q], rank), "medium")
         plain(ax)
     label_outer(drawn, "", "weight, sign aligned")
     if axes is None and L > 1 and len(drawn) > 1:

@@ -1,33 +1,14 @@
 """Names short enough for a picture: one of a hundred letters would leave no room for it."""
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from emgpr.estimators import CrossValidation
-
-LONGEST = 20
-
-
-def short(names: Iterable[Any]) -> dict[str, str]:
-    """A short name for each, none twice.
-
-    >>> list(short(["Cd", "a very long name of an output", "a very long name of another"]).values())
-    ['Cd', 'a very long name of…', 'a very long name o…2']
-    """
-    found: dict[str, str] = {}
-    for name in map(str, names):
-        plain = " ".join(name.split())
-        cut = plain if len(plain) <= LONGEST else f"{plain[: LONGEST - 1]}…"
-        n = 2
-        while cut in found.values():
-            cut = f"{plain[: LONGEST - 1 - len(str(n))]}…{n}"
-            n += 1
-        found[name] = cut
-    return found
+from emgpr.plots.labels import short
 
 
 @dataclass(frozen=True)
