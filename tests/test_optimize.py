@@ -283,7 +283,34 @@ def test_a_search_ends_where_its_next_step_promises_too_little():
     assert again.converged.all()
 
 
-def test_a_search_resumed_from_any_of_its_rounds_ends_with_the_same_bits(rng):
+def test_of_bowls_whose_curvature_is_told_the_first_step_is_the_last(rng):
+    bowls = quadratics(rng, B=5, p=4, condition=100.0)
+    x0 = rng.uniform(-0.1, 0.1, size=(5, 4))
+
+    def told(x, which):
+        columns = [bowls(row + np.zeros_like(x), which)[1] for row in (*np.eye(4), np.zeros(4))]
+        return *bowls(x, which), np.stack(columns[:4], axis=-1) - columns[4][:, :, None]
+
+    found = minimize(told, x0, max_step=100.0)
+    assert_allclose(found.x, minimize(bowls, x0, max_iter=500, max_step=100.0).x, atol=1e-4)
+    assert found.n_iter.max() == 1
+
+
+def test_from_a_saddle_a_told_curvature_leads_down():
+    """Newton's own step would be to the saddle."""
+
+    def objective(x, which):
+        f = x[:, 0] ** 2 - x[:, 1] ** 2 + 0.5 * x[:, 1] ** 4
+        g = np.column_stack([2 * x[:, 0], -2 * x[:, 1] + 2 * x[:, 1] ** 3])
+        return f, g, np.stack([np.diag([2.0, -2 + 6 * y**2]) for y in x[:, 1]])
+
+    found = minimize(objective, np.array([[0.3, 0.01], [-2.0, -0.2]]))
+    assert_allclose(np.abs(found.x), [[0, 1], [0, 1]], atol=1e-5)
+    assert found.converged.all()
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_a_search_resumed_from_any_of_its_rounds_ends_with_the_same_bits(rng, told):
     """Problems end at different rounds, some steps are taken back, one problem cannot start."""
     a, b = rng.uniform(0.5, 2.0, size=(2, 4))
 
@@ -291,7 +318,9 @@ def test_a_search_resumed_from_any_of_its_rounds_ends_with_the_same_bits(rng):
         f = a[which] * (1 - x[:, 0]) ** 2 + 30 * b[which] * (x[:, 1] - x[:, 0] ** 2) ** 2
         slope = -2 * a[which] * (1 - x[:, 0]) - 120 * b[which] * x[:, 0] * (x[:, 1] - x[:, 0] ** 2)
         g = np.column_stack([slope, 60 * b[which] * (x[:, 1] - x[:, 0] ** 2)])
-        return np.where(which == 3, np.nan, f), g
+        f = np.where(which == 3, np.nan, f)
+        bent = np.einsum("b,pq->bpq", 1 + x[:, 0] ** 2, [[60.0, 0.0], [0.0, 60.0]])
+        return (f, g, bent) if told else (f, g)
 
     x0 = rng.uniform(-1.5, 0.5, size=(4, 2))
     settings = {"bounds": np.array([[-2.0, 0.9], [-2.0, 2.0]]), "max_iter": 30}

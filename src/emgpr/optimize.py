@@ -1,5 +1,7 @@
 """Many small bounded minimisations in lockstep: limited-memory BFGS with projection.
 
+Or Newton's method, where the objective tells how it curves.
+
 All problems of a batch are evaluated together, each with its own history and
 its own step length, until each has ended in its own way. A step never moves a
 variable by more than `max_step`, the first by no more than a fifth of that: on
@@ -17,10 +19,15 @@ Array = np.ndarray
 Objective = Callable[
     [Float[Array, "b p"], Int[Array, " b"]], tuple[Float[Array, " b"], Float[Array, "b p"]]
 ]
+Curved = Callable[
+    [Float[Array, "b p"], Int[Array, " b"]],
+    tuple[Float[Array, " b"], Float[Array, "b p"], Float[Array, "b p p"]],
+]
 
 MEMORY = 20  # pairs of steps and gradient changes kept
 ARMIJO = 1e-4  # share of the promised decrease that a step must deliver
 MAX_HALVINGS = 20
+LEVEL = 1e-4  # of the strongest curvature: none is taken to be weaker
 FLAT = 1e3  # times gtol, for each unit of the value: a slope that rounding can hide
 
 
@@ -91,11 +98,12 @@ class State:
     small: Array
     converged: Array
     going: Array  # neither converged nor given up
+    curvature: Array  # as the objective tells it; else of no size
     cut_off: Array  # no finite value was found around a point on the way
 
 
 def minimize(
-    objective: Objective,
+    objective: Objective | Curved,
     x0: Float[Array, "B p"],
     *,
     bounds: Float[Array, "p 2"] | None = None,
@@ -113,7 +121,8 @@ def minimize(
     """Minimise B functions of p variables from the rows of x0.
 
     `objective(x, which)` returns values and gradients of the problems `which` at
-    the rows of x. A problem has converged when its projected gradient is below
+    the rows of x; it may add their curvatures (second derivatives, or about those), and then
+    nothing is remembered of steps. A problem has converged when its projected gradient is below
     `gtol`, or small beside its value while two steps running gained less than `ftol` of that;
     values below `unit` count as that (of a log-likelihood, whose zero means nothing, the number of
     readings). Or when the next step promises, by what is known of the curvature, no more than
@@ -151,7 +160,7 @@ def minimize(
         for bound in (low, high):  # a step that ends at a bound ends on it, not a rounding short
             near = np.isfinite(bound) & (np.abs(trial - bound) <= 1e-12 * (1 + np.abs(bound)))
             trial = np.where(near, bound, trial)
-        f, g = _evaluate(objective, trial, active)
+        f, g, H = _evaluate(objective, trial, active)
         moved = trial - state.x[active]
         promised = np.einsum("bp,bp->b", state.g[active], moved)
         accept = f <= state.f[active] + ARMIJO * promised
@@ -160,7 +169,10 @@ def minimize(
         gain = state.f[took] - f[accept]
         relative = gain / np.maximum(unit, np.abs(state.f[took]))
         state.small[took] = np.where(relative <= ftol, state.small[took] + 1, 0)
-        _remember(state, took, moved[accept], g[accept] - state.g[took])
+        if H is None:
+            _remember(state, took, moved[accept], g[accept] - state.g[took])
+        else:
+            state.curvature[took] = H[accept]
         state.x[took], state.f[took], state.g[took] = trial[accept], f[accept], g[accept]
         state.n_iter[took] += 1
         slope = _slope(state.x[took], state.g[took], low, high)
@@ -171,23 +183,14 @@ def minimize(
         if watch is not None and len(took):
             watch(state.f)
 
-        # A rejected step is shortened to the minimum of the parabola through what is known; where
-        # nothing is, not so fast that the last is too short to move at all.
-        curvature = f[~accept] - state.f[back] - promised[~accept]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            shrink = np.where(np.isfinite(curvature), -promised[~accept] / (2 * curvature), 0.25)
-        state.length[back] *= np.clip(np.nan_to_num(shrink, nan=0.5), 0.1, 0.5)
-        state.halvings[back] += 1
-        exhausted = back[state.halvings[back] >= MAX_HALVINGS]
-        cut_off[exhausted] |= ~np.isfinite(f[~accept])[state.halvings[back] >= MAX_HALVINGS]
-        lost = exhausted[state.n_pairs[exhausted] == 0]
-        fresh = exhausted[state.n_pairs[exhausted] > 0]
-        state.n_pairs[fresh] = 0  # the history misled: once more along the gradient
-        _aim(state, fresh, low, high, max_step)
-        # No descent left even along the gradient: rounding ends the search, if it is flat there.
-        flat = FLAT * gtol * np.maximum(unit, np.abs(state.f[lost]))
-        level = _slope(state.x[lost], state.g[lost], low, high) <= flat
-        converged[lost] = level & ~cut_off[lost]
+        lost = back[:0]
+        if len(back):
+            lost = _shorten(state, back, f[~accept], promised[~accept])
+            _aim(state, back[state.halvings[back] == MAX_HALVINGS], low, high, max_step)
+            # No descent left even along the gradient: rounding ends it, if it is flat there.
+            flat = FLAT * gtol * np.maximum(unit, np.abs(state.f[lost]))
+            level = _slope(state.x[lost], state.g[lost], low, high) <= flat
+            converged[lost] = level & ~cut_off[lost]
         ended = converged[active] | (state.n_iter[active] >= max_iter) | np.isin(active, lost)
         state.going[active] = ~ended
         if keep is not None:
@@ -199,29 +202,68 @@ def minimize(
     return Minima(state.x, state.f, converged | (p == 0), at_bound, state.n_iter, known, cut_off)
 
 
-def _start(objective: Objective, x: Float[Array, "B p"], memory: Memory | None) -> State:
+def _shorten(state: State, back: Array, f: Array, promised: Array) -> Array:
+    """Shorten the steps to f that were rejected; those who are lost, with nothing else to try.
+
+    To the minimum of the parabola through what is known; where nothing is, not so fast that the
+    last is too short to move at all.
+    """
+    bend = f - state.f[back] - promised
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shrink = np.where(np.isfinite(bend), -promised / (2 * bend), 0.25)
+    state.length[back] *= np.clip(np.nan_to_num(shrink, nan=0.5), 0.1, 0.5)
+    state.halvings[back] += 1
+    over = state.halvings[back] >= MAX_HALVINGS
+    exhausted = back[over]
+    state.cut_off[exhausted] |= ~np.isfinite(f)[over]
+    misled = (state.n_pairs[exhausted] > 0) | state.curvature[exhausted].any((1, 2))
+    # What was known of the curvature misled: once more along the gradient.
+    fresh = exhausted[misled]
+    state.n_pairs[fresh], state.curvature[fresh] = 0, 0.0
+    return exhausted[~misled]
+
+
+def _newton(curvature: Float[Array, "b p p"], gradient: Float[Array, "b p"]) -> Array:
+    """Newton's step, but downhill where the function curves down too."""
+    values, vectors = np.linalg.eigh(curvature)
+    size = np.abs(values)
+    size = np.maximum(size, LEVEL * size.max(axis=1, keepdims=True, initial=0.0))
+    along = np.einsum("bpm,bp->bm", vectors, gradient)
+    along = np.divide(along, size, out=np.zeros_like(along), where=size > 0)
+    step = np.einsum("bpm,bm->bp", vectors, along)
+    # What neither slopes nor curves is not to move, not even by a rounding.
+    return np.where((gradient != 0) | curvature.any(axis=1), step, 0.0)
+
+
+def _start(objective: Objective | Curved, x: Float[Array, "B p"], memory: Memory | None) -> State:
     """At x, knowing what the memory does."""
     B, p = x.shape
-    f, g = _evaluate(objective, x, np.arange(B))
+    f, g, H = _evaluate(objective, x, np.arange(B))
     state = State(
         x=x, f=f, g=g,
         steps=np.zeros((B, MEMORY, p)), changes=np.zeros((B, MEMORY, p)),
         n_pairs=np.zeros(B, int), direction=np.zeros((B, p)), promise=np.full(B, np.inf),
         length=np.ones(B), halvings=np.zeros(B, int), n_iter=np.zeros(B, int),
         small=np.zeros(B, int), converged=np.zeros(B, bool), going=np.zeros(B, bool),
-        cut_off=np.zeros(B, bool),
+        curvature=np.zeros((B, 0, 0)) if H is None else H, cut_off=np.zeros(B, bool),
     )  # fmt: skip
-    if memory is not None:
+    if memory is not None and H is None:
         state.steps[:], state.changes[:] = memory.steps, memory.changes
         state.n_pairs[:] = memory.n_pairs
     return state
 
 
-def _evaluate(objective: Objective, x: Array, which: Array) -> tuple[Array, Array]:
-    """Values and gradients; whatever is not finite counts as infinitely bad."""
-    f, g = objective(x, which)
+def _evaluate(
+    objective: Objective | Curved, x: Array, which: Array
+) -> tuple[Array, Array, Array | None]:
+    """Values, gradients and curvatures; whatever is not finite counts as infinitely bad."""
+    answer = objective(x, which)
+    f, g, H = answer if len(answer) == 3 else (*answer, None)
     fine = np.isfinite(f) & np.isfinite(g).all(1)
-    return np.where(fine, f, np.inf), np.where(fine[:, None], g, 0.0)
+    if H is not None:
+        fine &= np.isfinite(H).all((1, 2))
+        H = np.where(fine[:, None, None], H, 0.0)
+    return np.where(fine, f, np.inf), np.where(fine[:, None], g, 0.0), H
 
 
 def _blocked(x: Array, g: Array, low: Array, high: Array) -> Array:
@@ -263,10 +305,14 @@ def _aim(state: State, which: Array, low: Array, high: Array, max_step: float) -
     for m in reversed(kept):
         alpha[:, m] = inverse[:, m] * np.einsum("bp,bp->b", steps[:, m], q)
         q -= alpha[:, m, None] * changes[:, m]
-    latest = changes[:, -1]
-    size = np.einsum("bp,bp->b", latest, latest)
-    known = used[:, -1] & (size > 0)
-    q *= np.where(known, product[:, -1] / np.where(known, size, 1.0), 1.0)[:, None]
+    told = state.curvature.size > 0
+    if told:
+        q = _newton(state.curvature[which] * (free[:, :, None] & free[:, None, :]), q)
+    else:
+        latest = changes[:, -1]
+        size = np.einsum("bp,bp->b", latest, latest)
+        known = used[:, -1] & (size > 0)
+        q *= np.where(known, product[:, -1] / np.where(known, size, 1.0), 1.0)[:, None]
     for m in kept:
         beta = inverse[:, m] * np.einsum("bp,bp->b", changes[:, m], q)
         q += (alpha[:, m] - beta)[:, None] * steps[:, m]
@@ -276,7 +322,9 @@ def _aim(state: State, which: Array, low: Array, high: Array, max_step: float) -
     direction[((x <= low) & (direction < 0)) | ((x >= high) & (direction > 0))] = 0.0
     uphill = np.einsum("bp,bp->b", direction, gradient) >= 0
     direction[uphill] = -gradient[uphill]
-    blind = uphill | ~used.any(1)  # no curvature known: the length of a gradient means nothing
+    blind = uphill | ~(
+        used.any(1) | told
+    )  # no curvature known: the length of a gradient means nothing
     state.n_pairs[which[blind]] = 0
     promise = -0.5 * np.einsum("bp,bp->b", direction, gradient)
     reach = np.abs(direction).max(1, initial=0.0)

@@ -50,18 +50,26 @@ def alone(made):
 
 def test_the_likelihood_and_its_gradients_are_the_same(worlds, device):
     table, *given = alone(worlds[0])
-    here = log_likelihood(table, *given, of_kernels=True)
-    there = log_likelihood(table.on(device), *(put(a, device) for a in given), of_kernels=True)
+    there = [put(a, device) for a in given]
+    all_parts = {"of_kernels": True, "curvature": True}
+    here = log_likelihood(table, *given, **all_parts)
+    there = log_likelihood(table.on(device), *there, **all_parts)
     for part in PARTS:
         agree(getattr(there, part), np.asarray(getattr(here, part)))
+    if here.curvature is not None:
+        agree(there.curvature, here.curvature)
 
 
 def test_so_they_are_of_a_batch_of_tables(worlds, device):
     tables, *given = stacked(worlds)
-    here = log_likelihood(tables, *given, of_kernels=True)
-    there = log_likelihood(tables.on(device), *(put(a, device) for a in given), of_kernels=True)
+    there = [put(a, device) for a in given]
+    all_parts = {"of_kernels": True, "curvature": True}
+    here = log_likelihood(tables, *given, **all_parts)
+    there = log_likelihood(tables.on(device), *there, **all_parts)
     for part in PARTS:
         agree(getattr(there, part), getattr(here, part))
+    if here.curvature is not None:
+        agree(there.curvature, here.curvature)
 
 
 @pytest.mark.parametrize("some", [stacked, lambda worlds: alone(worlds[0])], ids=["batch", "one"])

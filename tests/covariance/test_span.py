@@ -29,7 +29,7 @@ def noise(request):
 
 def smooth(table):
     """Four latents of different lengths: far fewer columns than the 180 readings."""
-    return np.stack([matrix(RBF(scale), table.x) for scale in (1.5, 2.0, 3.0, 6.0)])
+    return np.stack([matrix(RBF(scale), table.x) for scale in (2.0, 3.0, 4.0, 8.0)])
 
 
 @pytest.mark.parametrize("rank", [1, 2])

@@ -14,6 +14,7 @@ from scipy.linalg import blas, lapack, solve_triangular
 Array = np.ndarray
 
 SMALL = 48  # rows of a matrix that is over before Python has called for the next
+LEAF = 64  # rows of a triangle that is no longer halved
 BLOCK = 128  # rows and columns that are transposed within the cache
 
 # An evaluation frees what it needed beside the covariance, and the next asks for as much. glibc
@@ -55,14 +56,29 @@ def solve(lower: Float[Array, "*b n n"], b: Float[Array, "*b n m"]) -> Float[Arr
 
 
 def inverse_triangle(lower: Float[Array, "*b n n"], *, overwrite: bool) -> Float[Array, "*b n n"]:
-    """(LLᵀ)⁻¹ below the diagonal, by potri: a third of the work of solving for the identity."""
+    """(LLᵀ)⁻¹ below the diagonal: a third of the work of solving for the identity."""
     if _many_and_small(lower):
         root = np.linalg.inv(np.tril(lower))
         return np.swapaxes(root, -1, -2) @ root
     inverse = lower if overwrite else lower.copy()
     for matrix in _stacked(inverse):
-        lapack.dpotri(matrix.T, lower=0, overwrite_c=1)
+        _invert(matrix)
+        lapack.dlauum(matrix.T, lower=0, overwrite_c=1)
     return inverse
+
+
+def _invert(lower: Float[Array, "n n"]) -> None:
+    """L⁻¹ in the place of L, by halves: of middling size, trtri takes up to twice as long."""
+    n = len(lower)
+    if n <= LEAF:
+        lower[...] = lapack.dtrtri(lower.T, lower=0)[0].T
+        return
+    half = n // 2
+    first, below, last = lower[:half, :half], lower[half:, :half], lower[half:, half:]
+    _invert(first)
+    _invert(last)
+    product = blas.dtrmm(-1.0, first.T, below.T)
+    below[...] = blas.dtrmm(1.0, last.T, product, side=1, overwrite_b=1).T
 
 
 def less_square(A: Float[Array, "*b n n"], v: Float[Array, "*b n 1"]) -> Float[Array, "*b n n"]:

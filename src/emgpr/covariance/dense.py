@@ -12,7 +12,18 @@ from functools import partial
 import numpy as np
 from jaxtyping import Float, Int
 
-from emgpr.arrays import Array, diagonal, empty, factor, fetch, like, namespace, panel, zeros
+from emgpr.arrays import (
+    Array,
+    Factor,
+    diagonal,
+    empty,
+    factor,
+    fetch,
+    like,
+    namespace,
+    panel,
+    zeros,
+)
 from emgpr.observations import Observations
 
 LOG_2PI = float(np.log(2 * np.pi))
@@ -73,13 +84,16 @@ def likelihood_and_contractions(
     K: Float[Array, "*b Q N N"],
     *,
     of_kernels: bool,
+    information: bool = False,
 ) -> tuple[
     Float[Array, "*b"],
     Float[Array, "*b Q D D"],
     Float[Array, "*b D D"],
     Float[Array, "*b Q N N"] | None,
+    Float[Array, "*b p p"] | None,
 ]:
-    """Log-likelihood and its derivatives with respect to B_q, Σ, and K_q if asked for.
+    """Log-likelihood and its derivatives with respect to B_q, Σ, and K_q if asked for; and, if
+    that is, the information about W.
 
     All from G = γγᵀ − cov⁻¹ (the paper's gradient), contracted against what is
     fixed: one matrix product of (D², N²) by (N², Q), never ∂cov/∂θ itself. Of the derivative
@@ -101,6 +115,7 @@ def likelihood_and_contractions(
     value = -0.5 * (xp.sum(y * gamma, axis=(-2, -1)) + L.logdet() + _seen(table) * LOG_2PI)
     value = xp.where(xp.isnan(L.jitter), -float("inf"), value)
 
+    told = _average_information(table, W, K, L, gamma) if information else None
     # cov⁻¹ − γγᵀ is the paper's G, less its sign. K and B are symmetric: half of it will do.
     G = L.inverse_less_square(gamma)
     if read is not None:
@@ -120,7 +135,42 @@ def likelihood_and_contractions(
         if of_kernels:
             slope = (-_side_by_side(B[own.pairs]) @ M).reshape(*batch, Q, -1, N)
             of_K = own.added(slope, of_K)
-    return value, _symmetric(of_B), _symmetric(of_noise), of_K
+    return value, _symmetric(of_B), _symmetric(of_noise), of_K, told
+
+
+def _average_information(
+    table: Observations,
+    W: Float[Array, "*b Q D k"],
+    K: Float[Array, "*b Q N N"],
+    L: Factor,
+    gamma: Float[Array, "*b n 1"],
+) -> Float[Array, "*b p p"]:
+    """½ γᵀ ∂cov cov⁻¹ ∂cov γ for every pair of weights, of which there are p = Q·D·k.
+
+    Where cov is linear in parameters this is the mean of their observed and their expected
+    information, and costs no more than a solution for each: neither is as cheap alone.
+    """
+    xp = namespace(K)
+    *batch, Q, D, k = W.shape
+    N = K.shape[-1]
+    gaps = not (batch or table.complete)  # rows of cov are of what was read alone
+    if gaps:
+        by_task = zeros(K, D, N)
+        by_task[table.seen] = gamma[:, 0]
+    else:
+        by_task = gamma.reshape(*batch, D, N)
+    heard, pulled = xp.matrix_transpose(W), by_task[..., None, :, :] @ K
+    # ∂cov γ for w_q[d]: all tasks hear what is pulled at d, and d what is pulled at all.
+    moved = pulled[..., :, None, None, :] * heard[..., None, :, :, None]  # Q d k D N
+    own = diagonal(moved, -4, -2)  # Q k N d
+    own += (heard @ pulled)[..., None]
+    moved = moved.reshape(*batch, Q * D * k, D, N)
+    if gaps:
+        moved = moved[:, table.seen]
+    elif not table.complete:
+        moved = moved * table.seen[..., None, :, :]
+    half = L.half_solve(xp.matrix_transpose(moved.reshape(*batch, Q * D * k, -1)))
+    return 0.5 * xp.matrix_transpose(half) @ half
 
 
 @dataclass(frozen=True)

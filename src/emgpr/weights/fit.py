@@ -13,7 +13,7 @@ from emgpr.covariance import Span, log_likelihood, log_likelihood_in_span, span_
 from emgpr.execution import Failed, chunks, each_if_possible
 from emgpr.kernels import matrices
 from emgpr.observations import Observations
-from emgpr.optimize import Objective, minimize
+from emgpr.optimize import Curved, Objective, minimize
 from emgpr.weights.start import Mixture
 
 Array = np.ndarray
@@ -21,13 +21,14 @@ Array = np.ndarray
 ENOUGH = 400  # readings of a part, on which the ascent starts,
 EACH = 20  # and at least so many for each parameter: fewer lead astray
 FLAT = 1e-6  # for each reading: what one of two steps must gain to be followed by a third,
-LOOSE = 3e-5  # if the joint ascent moves on from there, or members are averaged in any case
+LOOSE = 3e-5  # if the joint ascent moves on from there
 CLOSE = 1e-5  # for each reading: what the next step must promise to be made,
 NEAR = 1e-4  # on a large table,
-WAY = 3e-4  # on some of the sites,
+WAY = 3e-4  # on some of the sites, and on the small batch of a member,
 EARLY = 2e-3  # and on the large batch of a member, which predicts from all readings as it does
 SMALL = 100  # readings; of fewer, the dense form of all members at once is quicker,
 LARGE = 2000  # and on a device of fewer than these
+FEW = 2  # readings for each weight; of fewer, curvatures take longer than the likelihood
 
 _Readings = tuple[float, float]
 _Problem = tuple[Observations | None, Observations, Mixture, Array, _Readings, "_Patience", str]
@@ -174,7 +175,7 @@ def _readings(seen: Observations, parts: Sequence[Int[Array, " _"]]) -> int:
 def _promise(n: int, n_members: int) -> float:
     """What the next step must promise for each of n readings, of tables as many as there are."""
     if n_members > 1:
-        return EARLY if n > ENOUGH else LOOSE
+        return EARLY if n > ENOUGH else WAY
     return NEAR if n > LARGE else CLOSE
 
 
@@ -193,13 +194,15 @@ def _fit(problem: _Problem) -> FittedWeights:
     return FittedWeights(end.x.reshape(L, *start.W.shape), -end.value, end.converged, end.n_iter)
 
 
-def _loss(tables: Observations, start: Mixture, device: str) -> Objective:
+def _loss(tables: Observations, start: Mixture, device: str) -> Objective | Curved:
     """Negative log-likelihood of each table at rows of weights."""
     tables = tables.on(device)
     L = len(tables.x)
     K = matrices(start.kernels, tables.x)
     shape = start.W.shape
     alone = tables.table(0) if L == 1 else None
+    free = None if start.free is None else start.free.ravel()
+    curved = FEW * start.W.size <= tables.n_tasks * tables.n_sites
     spans: list[Span | None] = [None]
     if tables.n_tasks * tables.n_sites > (SMALL if device == "cpu" else LARGE):
         spans = [_span(tables.table(i), start, K[i]) for i in range(L)]
@@ -215,15 +218,19 @@ def _loss(tables: Observations, start: Mixture, device: str) -> Objective:
         value = np.array([value for value, _ in fits])
         return -value, -start.learned(of_weights).reshape(flat.shape)
 
-    def dense(flat: Float[Array, "b p"], which: Int[Array, " b"]) -> tuple[Array, Array]:
+    def dense(flat: Float[Array, "b p"], which: Int[Array, " b"]) -> Any:
         W, noise = like(flat.reshape(-1, *shape), K), like(start.noise, K)
         if alone is not None:  # no batch axis: what was not read is left out, not decoupled
-            fit = log_likelihood(alone, W[0], noise, K[0])
+            fit = log_likelihood(alone, W[0], noise, K[0], curvature=curved)
         else:
             these = slice(None) if len(which) == L else like(which, K)
-            fit = log_likelihood(tables.table(these), W, noise, K[these])
+            fit = log_likelihood(tables.table(these), W, noise, K[these], curvature=curved)
         of_weights = start.learned(fetch(fit.of_weights))
-        return -np.atleast_1d(fetch(fit.value)), -of_weights.reshape(flat.shape)
+        answer = -np.atleast_1d(fetch(fit.value)), -of_weights.reshape(flat.shape)
+        if fit.curvature is None:
+            return answer
+        curvature = fetch(fit.curvature).reshape(*flat.shape, -1)
+        return *answer, curvature if free is None else curvature * np.outer(free, free)
 
     return in_span if all(span is not None for span in spans) else dense
 
