@@ -307,3 +307,8 @@ class MultiOutputGP(Foresight, Entering, Configured, Stored, Insight, Validation
 
     def _warn(self, what: str) -> None:
         warnings.warn(what, ConvergenceWarning, stacklevel=4)
+
+    def _for_blocks(self) -> Self:
+        own = super()._for_blocks()
+        own.latent_learner = "exact"  # who learned it, and with how much memory, matters no more
+        return own
