@@ -62,7 +62,7 @@ def test_the_ascent_follows_the_gradient(rng):
     few = Fineness(0.01, 0.01, 31, 31)
     basis = basis_on(np.zeros(2), np.ones(2), kernels, np.ones(2), few)
     assert (basis.left_out(kernels) > 0.05).all()
-    ascent = Ascent(start, seen, True, ["0", "1"])
+    ascent = Ascent.around(start, seen, True, ["0", "1"])
     loss = ascent.objective(Expansion(Sums.of(basis.lattice, seen), basis, 2))
     which = np.arange(1)
     at = ascent.row(start)

@@ -150,7 +150,7 @@ def _whole_pieces(sizes: Sequence[int]) -> tuple[int, ...]:
     (16384, 16384, 23616)
     """
     ends = np.cumsum(sizes)
-    cuts = np.minimum(np.round(ends / PIECE).astype(int) * PIECE, ends[-1])
+    cuts = np.minimum(np.round(ends[:-1] / PIECE).astype(int) * PIECE, ends[-1])
     cuts = np.unique([0, *cuts, ends[-1]])
     return tuple(np.diff(cuts).tolist())
 

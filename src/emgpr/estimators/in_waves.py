@@ -12,11 +12,11 @@ import pandas as pd
 from jaxtyping import Complex, Float
 from sklearn.utils.validation import check_is_fitted
 
-from emgpr.covariance import Basis, Expansion, Posterior, Sums
+from emgpr.covariance import Basis, Expansion, Fineness, Posterior, Sums
 from emgpr.covariance.dense import coregionalization
 from emgpr.estimators.door import enter_known, input_names
 from emgpr.estimators.doubts import about_known
-from emgpr.estimators.from_sums import left_out, shares_of
+from emgpr.estimators.from_sums import Ascent, left_out, shares_of
 from emgpr.estimators.mapper import Mapper
 from emgpr.geo import is_geographic
 from emgpr.prediction import Belief, draw_each, informed, turned_to_readings
@@ -40,6 +40,8 @@ class InWaves(Mapper):
     _sums: Sums
     _mixture: Mixture
     _basis: Basis
+    _ascent: Ascent
+    _fineness: Fineness
     _told_of: float  # share of an output's variance
 
     def _hold(self, mixture: Mixture, basis: Basis) -> None:

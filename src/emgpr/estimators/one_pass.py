@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from emgpr.estimators.in_waves import InWaves, corners_of
 from emgpr.estimators.keeping import all_or_nothing
 from emgpr.estimators.passes import LEAST, Table
 from emgpr.estimators.settings import Configured, check_one_pass, kernels_for
+from emgpr.estimators.stored_sums import StoredSums
 from emgpr.execution import RandomState, generator, threads_for
 from emgpr.kernels import without_noise
 from emgpr.observations import Observations
@@ -29,7 +31,7 @@ AFFORDABLE, MOST = 1500, 3000  # coefficients: a fifth of a second, and one, for
 ON_THE_WAY = 600  # and to find the ranges by which a box is measured
 
 
-class OnePassGP(Configured, InWaves):
+class OnePassGP(Configured, StoredSums, InWaves):
     """Multi-output regression from sums over places: one pass over any number of them.
 
     The model is that of `EMGPR`: latent Gaussian processes, mixed by weights, and noise. Its
@@ -206,6 +208,7 @@ class OnePassGP(Configured, InWaves):
             if learned.trouble:
                 trouble = f"Learning from sums: {learned.trouble}."
                 warnings.warn(trouble, ConvergenceWarning, stacklevel=3)
+            self._ascent = replace(self._ascent, start=learned.mixture)
             self._hold(learned.mixture, learned.basis)
             self._answers()
         return self
@@ -255,12 +258,13 @@ class OnePassGP(Configured, InWaves):
                 n_restarts=self.n_restarts, max_iter=self.max_iter, rng=rng, n_jobs=self.n_jobs,
                 verbose=self.verbose,
             )  # fmt: skip
-        self._ascent = Ascent(self._mixture, seen, self.noise == "correlated" and D > 1, names)
-        self._fineness = self._afford(min(D, Q * rank))
+        joined = self.noise == "correlated" and D > 1
+        self._ascent = Ascent.around(self._mixture, seen, joined, names)
+        self._fineness = self._afford()
         self._basis = self._waves(self._fineness)
         self._doubt_waves(refuse=True)
         # Outputs alone do not show the ranges of the latents, by which the box is measured.
-        n = ON_THE_WAY // min(D, Q * rank)
+        n = ON_THE_WAY // self._n_columns
         coarse = Fineness(max(0.01, self.tolerance), 1e-3, n, n)
         self._basis = self._waves(coarse)
         sums = Sums.of(self._basis.lattice, seen)
@@ -268,6 +272,7 @@ class OnePassGP(Configured, InWaves):
             sums, self._mixture, self._basis, coarse, self.max_iter, self.verbose
         )
         self._mixture = way.mixture
+        self._ascent = replace(self._ascent, start=way.mixture)
         self._basis = self._waves(self._fineness)
         self._sums = Sums(self._basis.lattice)
 
@@ -277,8 +282,15 @@ class OnePassGP(Configured, InWaves):
         shares = shares_of(self._mixture, len(low)).max(axis=0)
         return basis_on(low, high, self._mixture.kernels, shares, fineness)
 
-    def _afford(self, n_columns: int) -> Fineness:
-        """How fine waves may be, if each has this many coefficients."""
+    @property
+    def _n_columns(self) -> int:
+        """Coefficients of each function."""
+        Q, D, rank = self._mixture.W.shape
+        return min(D, Q * rank)
+
+    def _afford(self) -> Fineness:
+        """How fine waves may be."""
         if isinstance(self.n_functions, str):
-            return Fineness(self.tolerance, IDEAL, AFFORDABLE // n_columns, MOST // n_columns)
+            n = self._n_columns
+            return Fineness(self.tolerance, IDEAL, AFFORDABLE // n, MOST // n)
         return Fineness(self.tolerance, IDEAL, int(self.n_functions), int(self.n_functions))
