@@ -1,14 +1,17 @@
 """emgpr on a Dask cluster of two processes: memory of a worker, and what a second one gains.
 
     PYTHONPATH=src python -m benchmarks.dask_scale memory --places 10000000
+    PYTHONPATH=src python -m benchmarks.dask_scale memory --one-pass --sites 10000000 --places ...
     PYTHONPATH=src python -m benchmarks.dask_scale speed --sites 50000 --places 50000
 
 `memory` predicts at places drawn at random, in blocks, and writes means and standard deviations to
 Zarr in a temporary folder; the peaks of the workers' memory are what the system has counted, with
 nothing spilled. Of several numbers of places, the growth from one to the next shows what a block
-leaves behind. `speed` learns from and predicts at readings of 10 outputs, on one worker and on two,
-and tells how far the two differ. Step 1 of all readings is left to scikit-learn's regressor on 500
-of them, or to the `--learner` that is named. Needs `pip install 'emgpr[dask]'`.
+leaves behind. With `--one-pass` it is OnePassGP that predicts, learned on the cluster from a table
+that is drawn as it is read. `speed` learns from and predicts at readings of 10 outputs, on one
+worker and on two, and tells how far the two differ. Step 1 of all readings is left to a regressor
+of scikit-learn on 500 of them, or to the `--learner` that is named. Needs
+`pip install 'emgpr[dask]'`.
 """
 
 import argparse
@@ -16,8 +19,9 @@ import json
 import platform
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +30,15 @@ import numpy as np
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
-from emgpr import EMGPR
+from benchmarks.one_pass import BOX, Truth
+from emgpr import EMGPR, OnePassGP
 
 Array = np.ndarray
 Numbers = dict[str, Any]
 
 BLOCK = 100_000  # places
 FEW = 500  # sites from which kernels are learned
+EMPTY = np.empty((0, 0))
 WAVES = 300  # of which a latent process is the sum
 
 
@@ -49,29 +55,53 @@ def main() -> None:
 
 def memory(args: argparse.Namespace) -> list[Numbers]:
     """Peak memory of each worker after every number of places; a new cluster for each."""
-    X, Y = readings(args.sites, args.outputs)
-    model = EMGPR.paper(batch_size=50, n_members=args.members, conditioning=16, random_state=0)
-    model.fit(X, Y)
-    found = []
+    found: list[Numbers] = []
+    model: Any
+    if args.one_pass:
+        model = OnePassGP(box=BOX, random_state=0)
+        found.append({"sites": args.sites, **watched(lambda _: model.fit(*table(args.sites)))})
+        print(found[-1], flush=True)
+    else:
+        X, Y = readings(args.sites, args.outputs)
+        model = EMGPR.paper(batch_size=50, n_members=args.members, conditioning=16, random_state=0)
+        model.fit(X, Y)
     for places in args.places:
-        with cluster(2) as client, tempfile.TemporaryDirectory() as folder:
-            before = client.run(peak)
-            began = time.perf_counter()
-            to_zarr(model, places, folder)
-            seconds = time.perf_counter() - began
-            after = client.run(peak)
-            restarts = set(after) != set(before)
-        found.append(
-            {
-                "places": places,
-                "seconds": seconds,
-                "mib_before": sorted(before.values()),
-                "mib_peak": sorted(after.values()),
-                "a_worker_was_killed": restarts,
-            }
-        )
+        work = partial(to_zarr, model, places)
+        found.append({"places": places, **watched(work)})
         print(found[-1], flush=True)
     return found
+
+
+def watched(work: Callable[[str], Any]) -> Numbers:
+    """What some work on a new cluster takes; it is given a folder, which is removed."""
+    with cluster(2) as client, tempfile.TemporaryDirectory() as folder:
+        before = client.run(peak)
+        began = time.perf_counter()
+        work(folder)
+        seconds = time.perf_counter() - began
+        after = client.run(peak)
+    return {
+        "seconds": seconds,
+        "mib_before": sorted(before.values()),
+        "mib_peak": sorted(after.values()),
+        "a_worker_was_killed": set(after) != set(before),
+    }
+
+
+def table(sites: int) -> tuple[Any, Any]:
+    """Inputs and outputs of so many sites, drawn block by block whenever they are read."""
+    import dask.array as da
+
+    truth = Truth(np.random.default_rng(0))
+    starts = da.from_array(np.arange(0, sites, BLOCK), chunks=1)
+
+    def drawn(start: Array) -> Array:
+        n = min(BLOCK, sites - int(start[0]))
+        return np.hstack(truth.chunk(n, np.random.default_rng(int(start[0]))))
+
+    sizes = tuple(min(BLOCK, sites - start) for start in range(0, sites, BLOCK))
+    whole = starts.map_blocks(drawn, new_axis=1, chunks=(sizes, (5,)), dtype=float, meta=EMPTY)
+    return whole[:, :2], whole[:, 2:]
 
 
 def to_zarr(model: Any, places: int, folder: str) -> None:
@@ -185,6 +215,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--members", type=int, help="1 for memory, 8 for speed")
     parser.add_argument("--block", type=int, default=2500, help="places of a block, for speed")
     parser.add_argument("--learner", help="latent_learner of the estimator, for speed")
+    parser.add_argument("--one-pass", action="store_true", help="OnePassGP, for memory")
     parser.add_argument("--out", type=Path, help="where to store the numbers as JSON")
     args = parser.parse_args()
     usual = {"memory": (3, 1), "speed": (10, 8)}[args.what]

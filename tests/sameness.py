@@ -15,6 +15,8 @@ def assert_same(one, other, where="model"):
         assert_array_equal(one, other, err_msg=where)
     elif isinstance(one, pd.DataFrame):
         pd.testing.assert_frame_equal(one, other)
+    elif isinstance(one, pd.Series):
+        pd.testing.assert_series_equal(one, other)
     elif isinstance(one, pd.Index):
         pd.testing.assert_index_equal(one, other, exact="equiv")
     elif isinstance(one, np.random.Generator):

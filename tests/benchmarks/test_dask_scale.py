@@ -26,3 +26,11 @@ def test_signals_are_the_same_wherever_they_are_read():
     one, other = (dask_scale.readings(4000, 1, seed) for seed in (0, 1))
     mean = [y[(abs(x - 0.5) < 0.02).all(axis=1)].mean() for x, y in (one, other)]
     assert abs(mean[0] - mean[1]) < 0.5 * one[1].std()
+
+
+def test_a_table_is_the_same_whenever_it_is_read(monkeypatch):
+    monkeypatch.setattr(dask_scale, "BLOCK", 40)
+    X, Y = dask_scale.table(100)
+    assert (X.chunks[0], Y.shape) == ((40, 40, 20), (100, 3))
+    np.testing.assert_array_equal(Y.compute(), Y.compute())
+    assert 0 < np.isnan(Y.compute()).mean() < 0.5

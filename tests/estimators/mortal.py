@@ -1,4 +1,4 @@
-"""A kernel and a rule that kill the first process that uses them, if it is not the tests' own."""
+"""What kills the first process that uses it, if that is not the tests' own."""
 
 import os
 import signal
@@ -28,3 +28,8 @@ class MortalKernel(RBF):
 def mortal_mean(mark, home, *beliefs):
     die_once(mark, home)
     return RULES["mean"](*beliefs)
+
+
+def mortal_identity(mark, home, y):
+    die_once(mark, home)
+    return y

@@ -10,14 +10,16 @@ from functools import partial
 import joblib
 import numpy as np
 import pytest
-from mortal import MortalKernel, mortal_mean
+from mortal import MortalKernel, mortal_identity, mortal_mean
 from numpy.testing import assert_allclose
 from simulated import smooth_table
+from sklearn.preprocessing import FunctionTransformer
 from threadpoolctl import threadpool_info
 
 from emgpr import EMGPR
 from emgpr.checkpoint import Ledger
 from emgpr.execution import each, end_workers
+from tests.smooth_fields import quick, table
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -116,3 +118,22 @@ def test_a_worker_killed_while_it_predicts_costs_its_block_only(client, tmp_path
     assert (tmp_path / "died").exists()
     for mine, theirs in zip(found, model.predict(PLACES, return_std=True), strict=True):
         assert_allclose(mine, theirs, rtol=1e-8)
+
+
+@posix
+@pytest.mark.parametrize("dies", ["never", "looking", "summing"])
+def test_a_worker_killed_in_a_pass_over_a_table_costs_its_block_only(client, dies, tmp_path):
+    """Looking at blocks as they are read, or when transforms are used: on workers, for sums."""
+    die, home = partial(mortal_identity, str(tmp_path / "died")), os.getpid()
+    settings = {"box": ([0, 0], [1, 1])}
+    if dies == "summing":
+        settings["transform"] = FunctionTransformer(partial(die, home), np.asarray)
+    sites, readings = table(np.random.default_rng(2), N=40_000)
+    lazy = da.from_array(sites, chunks=(8000, 2))
+    if dies == "looking":
+        lazy = lazy.map_blocks(partial(die, home), dtype=float, meta=sites)
+    killed = quick(**settings).fit(lazy, da.from_array(readings, chunks=(8000, 2)))
+    assert (tmp_path / "died").exists() == (dies != "never")
+    alone = quick(**settings).fit(sites, readings)
+    assert_same_model(killed, alone)
+    assert killed.n_sites_ == alone.n_sites_

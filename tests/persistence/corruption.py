@@ -111,7 +111,7 @@ def outcomes(path: Path, n: int, seed: int, corrupt) -> dict:
     """What came of loading n corrupted files: how many were refused, loaded, or went wrong."""
     whole, rng, spoilt = path.read_bytes(), np.random.default_rng(seed), path.with_suffix(".bad")
     honest = emgpr.load(path)
-    x = honest._seen.x[:5] + 0.01
+    x = honest._seen.x[:5] + 0.01 if hasattr(honest, "_seen") else honest.box_.mean(axis=0)[None]
     expected = honest.predict(table(honest, x))
     found = {"refused": 0, "equal": 0, "other": 0, "wrong": [], "peak": 0, "size": len(whole)}
     for i in range(n):

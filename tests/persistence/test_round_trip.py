@@ -24,7 +24,7 @@ from sklearn.preprocessing import (
 )
 
 import emgpr
-from emgpr import EMGPR, ICM, LMC, SLFM, IndependentGP, ModelFileError
+from emgpr import EMGPR, ICM, LMC, SLFM, IndependentGP, ModelFileError, OnePassGP
 from emgpr.datasets import jura_table
 from emgpr.ensemble import RULES
 
@@ -39,6 +39,7 @@ Y[::6, 1] = np.nan
 NEW = np.random.default_rng(4).uniform(size=(4, 2))
 KNOWN = np.array([[1.0, np.nan, np.nan], [np.nan] * 3, [np.nan, 2.0, 0.5], [1.0, 1.5, np.nan]])
 QUICK = {"max_iter": 4, "n_restarts": 1, "random_state": 0}
+SUMS = QUICK | {"n_functions": 41, "tolerance": 0.5}
 SINH = FunctionTransformer(np.arcsinh, np.sinh)
 
 
@@ -113,6 +114,10 @@ MODELS = {
     "borrowed learners": quick(latent_learner=[GaussianProcessRegressor(alpha=0.1)] * 3),
     "settings of NumPy": quick(random_state=np.int32(3)),
     "as it is": quick(normalize_y=False),
+    "sums": OnePassGP(**SUMS),
+    "sums, independent noise": OnePassGP(noise="independent", n_latents=2, rank=1, **SUMS),
+    "sums, a kernel each": OnePassGP([sk.Matern(nu=2.5), sk.RBF(0.5, "fixed"), 0.5 * sk.RBF()],
+                                     transform="log", box=([0, 0], [1, 1]), **SUMS),
 }  # fmt: skip
 
 
@@ -290,6 +295,27 @@ def test_jura_is_small_and_the_same_in_a_fresh_process(tmp_path):
     assert_allclose(json.loads(fresh.stdout), model.predict(jura.X[jura.test]), rtol=1e-10)
 
 
+@pytest.mark.parametrize("learned", [False, True])
+def test_a_model_of_sums_goes_on_where_it_was(learned, tmp_path):
+    model = OnePassGP(**SUMS, box=([0, 0], [1, 1])).partial_fit(X[:16], Y[:16], learn=learned)
+    again = round_trip(model, tmp_path)
+    assert_same(model.predict(NEW, return_std=True), again.predict(NEW, return_std=True))
+    for one in (model, again):
+        one.partial_fit(X[16:], Y[16:])
+    assert again.n_sites_ == model.n_sites_ == int((~np.isnan(Y)).any(axis=1).sum())
+    assert_allclose(again.predict(NEW), model.predict(NEW), rtol=1e-10)
+    assert again.history_ == model.history_
+
+
+def test_a_file_of_sums_does_not_grow_with_the_sites(tmp_path, rng):
+    model, sizes = OnePassGP(**SUMS).start(X, Y), []
+    for n in (100, 10_000):
+        x = rng.uniform(X.min(axis=0), X.max(axis=0), size=(n, 2))
+        model.partial_fit(x, np.exp(rng.normal(size=(n, 3))), learn=False).save(tmp_path / "model")
+        sizes.append((tmp_path / "model").stat().st_size)
+    assert sizes[1] < 1.01 * sizes[0]
+
+
 FIXTURES = Path(__file__).parent / "fixtures"
 
 
@@ -304,4 +330,7 @@ def test_files_of_every_version_stay_readable(path):
 
 
 def test_there_is_a_file_of_this_version():
-    assert {path.name for path in FIXTURES.glob("*.emgpr")} >= {"jura-format-1.emgpr"}
+    assert {path.name for path in FIXTURES.glob("*.emgpr")} >= {
+        "jura-format-1.emgpr",
+        "jura-sums-format-1.emgpr",
+    }

@@ -71,7 +71,8 @@ def validate(
     if inputs is None and outputs is None:
         if log or paper or any((transform, crs, kernel, missing, folds)):
             raise complain(
-                "a fitted model keeps its settings and its data: only --by, --exact and --out go with it.",
+                "a fitted model keeps its settings and its data: only --by, --exact and --out go "
+                "with it.",
                 USAGE,
             )
         rows = _beside_exact(source, seed) if exact else _of_a_model(source, by)

@@ -12,7 +12,7 @@ from emgpr.covariance.basis import Basis
 from emgpr.covariance.correlation import correlation_parts
 from emgpr.covariance.dense import between_tasks, prior
 from emgpr.covariance.expansion import Expansion, Posterior
-from emgpr.covariance.lattice import Lattice, Sums
+from emgpr.covariance.lattice import Lattice, Sums, Term
 from emgpr.covariance.likelihood import Likelihood, log_likelihood
 from emgpr.covariance.resolution import Fineness, at_a_place, basis_for, basis_on
 from emgpr.covariance.span import Span, log_likelihood_in_span, span_of
@@ -27,6 +27,7 @@ __all__ = [
     "Posterior",
     "Span",
     "Sums",
+    "Term",
     "at_a_place",
     "basis_for",
     "basis_on",

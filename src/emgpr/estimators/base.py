@@ -85,3 +85,9 @@ class MultiOutputGP(Foresight, Configured, Stored, Insight, Validation, AgainstE
                             {by: losing_outputs(self, by) for by in ("site", "output")}
                         )
         return self
+
+    def _for_blocks(self) -> Self:
+        own = super()._for_blocks()
+        # Who learned it, and with how much memory, matters no more.
+        own.latent_learner = own.latent_learner_ = "exact"
+        return own

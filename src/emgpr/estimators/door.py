@@ -101,11 +101,11 @@ def enter_outputs(
     return table, names, flat
 
 
-def refuse_unobserved(Y: Float[Array, "N D"], names: Sequence[str]) -> None:
-    """An output that was never measured cannot be learned."""
+def refuse_unobserved(Y: Float[Array, "n D"], n_rows: int, names: Sequence[str]) -> None:
+    """An output that was never measured cannot be learned. Y may be the extremes of all rows."""
     for d in np.flatnonzero(np.isnan(Y).all(axis=0)).tolist():
         raise ValueError(
-            f"Output {names[d]!r} was never measured: all {len(Y)} of its values are NaN "
+            f"Output {names[d]!r} was never measured: all {n_rows} of its values are NaN "
             "(Input y contains NaN only). Leave that column out of Y, or give some readings."
         )
 

@@ -53,7 +53,7 @@ class Entering(BaseEstimator):
         numbers = check_inputs(self, X, fitting=True)
         Y, self.output_names_, self._flat = enter_outputs(y, len(numbers))
         names = self.output_names_
-        refuse_unobserved(Y, names)
+        refuse_unobserved(Y, len(Y), names)
         self._index = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(len(numbers))
         # A site where nothing was measured teaches nothing and is dealt to no member.
         self._rows = np.flatnonzero(~np.isnan(Y).all(axis=1))

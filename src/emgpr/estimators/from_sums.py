@@ -101,32 +101,38 @@ def left_out(mixture: Mixture, basis: Basis) -> tuple[Float[Array, "D D"], Float
     return missing, np.diagonal(missing) / (signal + np.diagonal(mixture.noise))
 
 
+@dataclass(frozen=True)
 class Ascent:
     """The joint ascent: one row of numbers for kernels, noise and weights, and its bounds."""
 
-    def __init__(
-        self, start: Mixture, seen: Observations, correlated: bool, names: Sequence[str]
-    ) -> None:
+    start: Mixture  # of which weights that are not learned, and kernels but for their numbers, stay
+    noise: NoiseParameters
+    bounds: Float[Array, "p 2"]
+    named: tuple[str, ...]  # numbers before the weights, as far as they have names
+
+    @classmethod
+    def around(
+        cls, start: Mixture, seen: Observations, correlated: bool, names: Sequence[str]
+    ) -> "Ascent":
+        """Bounds as some sites suggest them, where the user set none."""
         D = seen.n_tasks
-        self.start = start
-        self.noise = NoiseParameters(D, correlated)
-        self.sizes = [kernel.n_dims for kernel in start.kernels]
+        noise = NoiseParameters(D, correlated)
         searches = [
             search_space(kernel, None, seen.x, 1, np.random.default_rng(0))
             for kernel in start.kernels
         ]
-        of_noise = self.noise.bounds(start.noise_bounds)
+        of_noise = noise.bounds(start.noise_bounds)
         row, column = np.tril_indices(D, -1)
         if correlated:  # what never varies has no noise that others could share
             of_noise[D:][seen.silent[row] | seen.silent[column]] = 0.0
         free = np.tile([-np.inf, np.inf], (start.W.size, 1))
         parts = [*(search.bounds[:-1] for search in searches), of_noise]
-        self.bounds = np.concatenate([*parts, free])
-        self.named = [
+        named = [
             f"latent {q}'s {search.names[i]}"
             for q, search in enumerate(searches)
-            for i in range(self.sizes[q])
+            for i in range(start.kernels[q].n_dims)
         ] + [f"the noise of output {name!r}" for name in names]
+        return cls(start, noise, np.concatenate([*parts, free]), tuple(named))
 
     def learn(
         self,
@@ -213,7 +219,7 @@ class Ascent:
         return np.concatenate([*thetas, self.noise.of(mixture.noise), mixture.W.ravel()])
 
     def _split(self, row: Float[Array, " p"]) -> tuple[list[Array], Array, Array]:
-        ends = np.cumsum([*self.sizes, self.noise.size])
+        ends = np.cumsum([*(kernel.n_dims for kernel in self.start.kernels), self.noise.size])
         *thetas, of_noise, W = np.split(row, ends)
         return thetas, of_noise, W.reshape(self.start.W.shape)
 

@@ -5,18 +5,18 @@ with twice the frequencies. A prediction costs as much as the waves there are, n
 """
 
 import warnings
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Complex, Float
 from sklearn.utils.validation import check_is_fitted
 
-from emgpr.covariance import Basis, Expansion, Posterior, Sums
+from emgpr.covariance import Basis, Expansion, Fineness, Posterior, Sums
 from emgpr.covariance.dense import coregionalization
 from emgpr.estimators.door import enter_known, input_names
 from emgpr.estimators.doubts import about_known
-from emgpr.estimators.from_sums import left_out, shares_of
+from emgpr.estimators.from_sums import Ascent, left_out, shares_of
 from emgpr.estimators.mapper import Mapper
 from emgpr.geo import is_geographic
 from emgpr.prediction import Belief, draw_each, informed, turned_to_readings
@@ -40,6 +40,8 @@ class InWaves(Mapper):
     _sums: Sums
     _mixture: Mixture
     _basis: Basis
+    _ascent: Ascent
+    _fineness: Fineness
     _told_of: float  # share of an output's variance
 
     def _hold(self, mixture: Mixture, basis: Basis) -> None:
@@ -134,6 +136,13 @@ class InWaves(Mapper):
         each_place = np.broadcast_to(spread, (len(x), *spread.shape))
         return np.swapaxes(drawn, 1, 2) + draw_each(each_place, n, rng)
 
+    def _for_blocks(self) -> Self:
+        if hasattr(self, "weights_"):
+            self._answers()  # here, and not once more in every process
+        own = super()._for_blocks()
+        own.__dict__.pop("_sums", None)  # all that is asked of them is answered
+        return own
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "weights_")
 
@@ -207,15 +216,14 @@ class InWaves(Mapper):
                 )
 
 
-def corners_of(box: Any, x: Float[Array, "N P"]) -> Float[Array, "2 P"]:
-    """Lowest and highest inputs of a box: as the user said, or around the data."""
-    P = x.shape[1]
+def corners_of(box: Any, corners: Float[Array, "2 P"]) -> Float[Array, "2 P"]:
+    """Lowest and highest inputs of a box: as the user said, or those of the data."""
+    P = corners.shape[1]
     if P > MOST_INPUTS:
         raise ValueError(
             f"Kernels would see {P} input columns; waves are for at most {MOST_INPUTS}, since with "
             "every further one their number is multiplied. Use EMGPR, or fewer columns."
         )
-    corners = np.stack([x.min(axis=0), x.max(axis=0)])
     if not isinstance(box, str):
         corners = np.array(box, dtype=float)
         if corners.shape != (2, P):

@@ -4,7 +4,7 @@ A checksum tells damage from what was written, not good from evil: whoever chang
 purpose writes a new one. So nothing is taken for granted here that predictions rely on.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ FIELDS = frozenset(
     ]
 )  # fmt: skip
 HUGE = 1e154  # whose square is still a number; what the door lets in is below it
+WHOLE = ("batches", "top", "waves", "strides")  # numbers
+UNBOUNDED = ("own_bounds", "noise_bounds")  # a bound may be none
 SHAPES = {
     "x": "N P",
     "y": "D N",
@@ -43,36 +45,46 @@ SHAPES = {
 
 def check_state(state: dict[str, Any]) -> None:
     """Raise `ModelFileError` with the first thing that is not as a fitted model has it."""
-    if state.keys() - {"n_failed"} != FIELDS:
-        odd = sorted(state.keys() ^ FIELDS)
-        raise ModelFileError(f"{odd} are missing from it, or are not known")
-    scale = _kind(state, "scale", Marginals)
+    check_fields(state.keys() - {"n_failed"}, FIELDS)
+    scale = kind(state, "scale", Marginals)
     arrays = {**state, "shift": scale.shift, "scale": scale.scale}
     axes = {"2": 2}
     for name, shape in SHAPES.items():
-        _bind(name, arrays[name], shape.split(), axes)
+        bind(name, arrays[name], shape.split(), axes)
     N, D = axes["N"], axes["D"]
-    _expect(min(axes[axis] for axis in "NPDLk") > 0, f"an axis is empty: {axes}")
-    _check_settings(_kind(state, "settings", dict))
+    expect(min(axes[axis] for axis in "NPDLk") > 0, f"an axis is empty: {axes}")
+    check_settings(kind(state, "settings", dict))
     _check_results(state)
-    _check_names(state, axes)
+    check_names(state, axes)
     _check_rows(state, N)
     _check_readings(state)
     _check_batches(state["sites"], state["batches"], N)
-    _check_noise(state["noise"], state["own_noise"])
-    _expect(len(state["lost"]) in (0, 2), "'lost' is not by site and by output")
+    check_noise(state["noise"], state["own_noise"])
+    expect(len(state["lost"]) in (0, 2), "'lost' is not by site and by output")
     for by, lost in state["lost"].items():
-        _expect(by in ("site", "output"), f"'lost' is by {by!r}")
+        expect(by in ("site", "output"), f"'lost' is by {by!r}")
         _check_numbers(f"lost by {by}", lost, D)
-    _expect(isinstance(scale.maps, tuple) and len(scale.maps) == D, f"there are not {D} maps")
-    _expect(bool((scale.scale > 0).all()), "a scale is not positive")
+    check_scale(scale, D)
+    check_kernels("kernels", state["kernels"], axes["Q"], state["x"])
+    check_kernels("own_kernels", state["own_kernels"], D, state["x"])
+
+
+def check_fields(found: Set[str], known: Set[str]) -> None:
+    """All of them, and no others."""
+    if found != known:
+        raise ModelFileError(f"{sorted(found ^ known)} are missing from it, or are not known")
+
+
+def check_scale(scale: Marginals, D: int) -> None:
+    """A map for each output, whose shift and scale were found to be arrays of D numbers."""
+    expect(isinstance(scale.maps, tuple) and len(scale.maps) == D, f"there are not {D} maps")
+    expect(bool((scale.scale > 0).all()), "a scale is not positive")
     for d, of in enumerate(scale.maps):
         _check_map(of, float(scale.shift[d]))
-    _check_kernels("kernels", state["kernels"], axes["Q"], state["x"])
-    _check_kernels("own_kernels", state["own_kernels"], D, state["x"])
 
 
-def _expect(holds: bool, otherwise: str) -> None:
+def expect(holds: bool, otherwise: str) -> None:
+    """Raise with what is the matter if it does not hold."""
     if not holds:
         raise ModelFileError(otherwise)
 
@@ -83,7 +95,8 @@ def _said(value: Any) -> str:
     return repr(value) if plain else f"{type(value).__name__}"
 
 
-def _kind(state: dict[str, Any], name: str, *kinds: type) -> Any:
+def kind(state: dict[str, Any], name: str, *kinds: type) -> Any:
+    """What is under a name, if it is of one of these types."""
     value = state[name]
     # bool is a kind of int to Python; a count of True is not one to us.
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
@@ -92,130 +105,137 @@ def _kind(state: dict[str, Any], name: str, *kinds: type) -> Any:
     return value
 
 
-def _bind(name: str, array: Any, shape: Sequence[str], axes: dict[str, int]) -> None:
+def bind(name: str, array: Any, shape: Sequence[str], axes: dict[str, int]) -> None:
     """An array of finite numbers whose axes are as long as those of the same letter before."""
-    _expect(isinstance(array, Array), f"{name!r} is not an array")
-    kinds = "iu" if name == "batches" else "f"
-    _expect(array.dtype.kind in kinds, f"{name!r} holds {array.dtype}")
+    expect(isinstance(array, Array), f"{name!r} is not an array")
+    kinds = "iu" if name in WHOLE else "f"
+    expect(array.dtype.kind in kinds, f"{name!r} holds {array.dtype}")
     known = [axes.get(axis, axis) for axis in shape]
     if array.ndim != len(shape) or any(
         axes.setdefault(axis, n) != n for axis, n in zip(shape, array.shape, strict=True)
     ):
         raise ModelFileError(f"{name!r} has shape {array.shape}; expected {tuple(known)}")
-    _expect(array.itemsize == 8 or kinds == "iu", f"{name!r} holds {array.dtype}")
+    expect(array.itemsize == 8 or kinds == "iu", f"{name!r} holds {array.dtype}")
     least, most = (np.fmin, np.fmax) if name == "y" else (np.minimum, np.maximum)  # NaN or not
     low, high = (end.reduce(array, axis=None, initial=0) for end in (least, most))
-    most_allowed = np.inf if name == "own_bounds" else HUGE  # a bound may be none
-    _expect(low > -HUGE and high <= most_allowed, f"{name!r} holds NaN, infinity or near to it")
+    most_allowed = np.inf if name in UNBOUNDED else HUGE
+    expect(low > -HUGE and high <= most_allowed, f"{name!r} holds NaN, infinity or near to it")
 
 
-def _check_settings(settings: dict[str, Any]) -> None:
+def check_settings(settings: dict[str, Any]) -> None:
     """Those that `check_choices` leaves to the libraries that they are passed to."""
     for name, value in settings.items():
-        _expect(name == "transform" or not isinstance(value, Array), f"{name!r} is an array")
+        expect(name == "transform" or not isinstance(value, Array), f"{name!r} is an array")
     settings.setdefault("crs", None)  # files of before there was one
-    _kind(settings, "crs", str, type(None))
-    _kind(settings, "verbose", int, bool, np.integer)
-    _kind(settings, "n_jobs", int, np.integer, type(None))
+    kind(settings, "crs", str, type(None))
+    kind(settings, "verbose", int, bool, np.integer)
+    kind(settings, "n_jobs", int, np.integer, type(None))
     # Or fitting a forged model again would write to a file of the forger's choice.
-    _expect(settings.get("checkpoint") is None, "'checkpoint' is set")
+    expect(settings.get("checkpoint") is None, "'checkpoint' is set")
 
 
 def _check_results(state: dict[str, Any]) -> None:
-    settled = _kind(state, "settled", Settled)
-    _expect(isinstance(settled.correlated, bool), "'settled.correlated' is neither true nor false")
-    _kind(state, "flat", bool)
-    _kind(state, "converged", bool)
-    _kind(state, "n_iter", int)
-    _kind(state, "log_likelihood", float)
-    for stage in _kind(state, "history", list, type(None)) or []:
+    settled = kind(state, "settled", Settled)
+    expect(isinstance(settled.correlated, bool), "'settled.correlated' is neither true nor false")
+    kind(state, "flat", bool)
+    kind(state, "converged", bool)
+    kind(state, "n_iter", int)
+    kind(state, "log_likelihood", float)
+    check_history(state)
+    how = kind(state, "conditioning", str, int)
+    expect(how in ("all", "batch") or (isinstance(how, int) and how > 0), f"conditioning {how!r}")
+    kind(state, "lost", dict)
+    expect(kind({"n_failed": 0, **state}, "n_failed", int) >= 0, "'n_failed' is negative")
+
+
+def check_history(state: dict[str, Any]) -> None:
+    """Stages of an ascent: what was learned, and a log-likelihood."""
+    for stage in kind(state, "history", list, type(None)) or []:
         whole = isinstance(stage, tuple) and len(stage) == 2
-        _expect(whole and isinstance(stage[0], str), f"'history' holds {_said(stage)}")
-        _expect(isinstance(stage[1], float), f"'history' holds {_said(stage)}")
-    how = _kind(state, "conditioning", str, int)
-    _expect(how in ("all", "batch") or (isinstance(how, int) and how > 0), f"conditioning {how!r}")
-    _kind(state, "lost", dict)
-    _expect(_kind({"n_failed": 0, **state}, "n_failed", int) >= 0, "'n_failed' is negative")
+        expect(whole and isinstance(stage[0], str), f"'history' holds {_said(stage)}")
+        expect(isinstance(stage[1], float), f"'history' holds {_said(stage)}")
 
 
-def _check_names(state: dict[str, Any], axes: dict[str, int]) -> None:
+def check_names(state: dict[str, Any], axes: dict[str, int]) -> None:
+    """A name for every column, and a transform for every output."""
     crs = state["settings"]["crs"]
     P = columns_given(axes["P"], crs)
-    _expect(crs is None or P >= 2, "places lack a coordinate")
+    expect(crs is None or P >= 2, "places lack a coordinate")
     axes = axes | {"P": P}
     for name, axis in (("feature_names", "P"), ("output_names", "D")):
-        names = _kind(state, name, list, *([type(None)] if axis == "P" else []))
+        names = kind(state, name, list, *([type(None)] if axis == "P" else []))
         if names is not None:
-            _expect(all(isinstance(one, str) for one in names), f"{name!r} are not texts")
-            _expect(len(names) == axes[axis], f"{len(names)} {name} for {axes[axis]} columns")
-    _expect(len(_kind(state, "transforms", list)) == axes["D"], "not every output has a transform")
-    _expect(axes["D"] == 1 or not state["flat"], "several outputs cannot be of a 1-D y")
+            expect(all(isinstance(one, str) for one in names), f"{name!r} are not texts")
+            expect(len(names) == axes[axis], f"{len(names)} {name} for {axes[axis]} columns")
+    expect(len(kind(state, "transforms", list)) == axes["D"], "not every output has a transform")
+    expect(axes["D"] == 1 or not state["flat"], "several outputs cannot be of a 1-D y")
 
 
 def _check_rows(state: dict[str, Any], N: int) -> None:
-    index, measured = _kind(state, "index", pd.Index), state["measured"]
+    index, measured = kind(state, "index", pd.Index), state["measured"]
     if measured is None:
-        _expect(len(index) == N, f"the index has {len(index)} rows for {N} sites")
+        expect(len(index) == N, f"the index has {len(index)} rows for {N} sites")
         return
     # A byte a row in the file: an index cannot claim rows that would not fit in memory.
     rows = isinstance(measured, Array) and measured.dtype == bool and measured.ndim == 1
-    _expect(rows and len(measured) == len(index), "the index and the rows measured differ")
-    _expect(int(measured.sum()) == N, f"{int(measured.sum())} rows were measured, of {N} sites")
+    expect(rows and len(measured) == len(index), "the index and the rows measured differ")
+    expect(int(measured.sum()) == N, f"{int(measured.sum())} rows were measured, of {N} sites")
 
 
 def _check_readings(state: dict[str, Any]) -> None:
     there = ~np.isnan(state["y"])
-    _expect(bool(there.any(axis=1).all()), "an output was never measured")
-    _expect(bool(there.any(axis=0).all()), "there is a site where nothing was measured")
+    expect(bool(there.any(axis=1).all()), "an output was never measured")
+    expect(bool(there.any(axis=0).all()), "there is a site where nothing was measured")
 
 
 def _check_batches(sites: Any, batches: Array, N: int) -> None:
     _check_numbers("sites", sites, N)
     sizes = batches.astype(int)  # one number a member: few
-    _expect(bool((sizes > 0).all() and (sizes <= N).all()), "a batch has no sites")
-    _expect(int(sizes.sum()) == len(sites), "the batches do not have the sites that there are")
+    expect(bool((sizes > 0).all() and (sizes <= N).all()), "a batch has no sites")
+    expect(int(sizes.sum()) == len(sites), "the batches do not have the sites that there are")
 
 
 def _check_numbers(name: str, numbers: Any, n: int) -> None:
     """Different whole numbers from 0 to n − 1."""
     whole = isinstance(numbers, Array) and numbers.ndim == 1 and numbers.dtype.kind in "iu"
-    _expect(whole and len(numbers) <= n, f"{name!r} are not at most {n} whole numbers")
+    expect(whole and len(numbers) <= n, f"{name!r} are not at most {n} whole numbers")
     inside = bool((numbers >= 0).all() and (numbers < n).all())
-    _expect(inside and len(np.unique(numbers)) == len(numbers), f"{name!r} are not those of {n}")
+    expect(inside and len(np.unique(numbers)) == len(numbers), f"{name!r} are not those of {n}")
 
 
-def _check_noise(noise: Array, own: Array) -> None:
-    _expect(bool((np.diagonal(noise) >= 0).all() and (own >= 0).all()), "a noise is negative")
+def check_noise(noise: Array, own: Array) -> None:
+    """A covariance, and variances."""
+    expect(bool((np.diagonal(noise) >= 0).all() and (own >= 0).all()), "a noise is negative")
     rounding = 1e-8 * noise.max()
-    _expect(bool((np.abs(noise - noise.T) <= rounding).all()), "the noise is not symmetric")
-    _expect(bool(np.linalg.eigvalsh(noise).min() >= -rounding), "the noise is no covariance")
+    expect(bool((np.abs(noise - noise.T) <= rounding).all()), "the noise is not symmetric")
+    expect(bool(np.linalg.eigvalsh(noise).min() >= -rounding), "the noise is no covariance")
 
 
 def _check_map(of: Any, u: float) -> None:
     """A map that has a value for u, the mean of its readings, and back."""
-    _expect(isinstance(of, Map), f"{_said(of)} is no map of an output")
+    expect(isinstance(of, Map), f"{_said(of)} is no map of an output")
     if isinstance(of, YeoJohnson):
-        _expect(of.spread > 0 and 0 <= of.power <= 2, f"{of} is no map of an output")
+        expect(of.spread > 0 and 0 <= of.power <= 2, f"{of} is no map of an output")
     if isinstance(of, NormalScore):
         for name, knots in (("values", of.values), ("scores", of.scores)):
-            _bind(f"normal-score {name}", knots, ["J"], {"J": len(of.values)})
-            _expect(len(knots) > 1 and bool((np.diff(knots) > 0).all()), f"{name} do not increase")
+            bind(f"normal-score {name}", knots, ["J"], {"J": len(of.values)})
+            expect(len(knots) > 1 and bool((np.diff(knots) > 0).all()), f"{name} do not increase")
     if isinstance(of, Fitted):
-        _expect(of.unit > 0 and abs(of.sign) == 1, "the sign of a map is none")
+        expect(of.unit > 0 and abs(of.sign) == 1, "the sign of a map is none")
         u = float(np.clip(u, of.low, of.high))
     there = of.back(np.array([u]))
     possible = np.isfinite(there) & np.isfinite(of.forward(there))
-    _expect(bool(possible.all()), f"{of} gives no value for the mean of its readings")
+    expect(bool(possible.all()), f"{of} gives no value for the mean of its readings")
 
 
-def _check_kernels(name: str, kernels: Any, n: int, x: Array) -> None:
+def check_kernels(name: str, kernels: Any, n: int, x: Array) -> None:
     """As many as there should be, each a covariance of the inputs there are."""
-    _expect(isinstance(kernels, list) and len(kernels) == n, f"there are not {n} {name}")
+    expect(isinstance(kernels, list) and len(kernels) == n, f"there are not {n} {name}")
     some = x[:3]
     for kernel in kernels:
-        _expect(isinstance(kernel, Kernel), f"{_said(kernel)} is no kernel")
+        expect(isinstance(kernel, Kernel), f"{_said(kernel)} is no kernel")
         with np.errstate(all="ignore"):
             K, variance = matrix(kernel, some), kernel.diag(some)
         whole = K.shape == (len(some), len(some)) and variance.shape == (len(some),)
-        _expect(whole and bool(np.isfinite(K).all()), f"{kernel} gives no covariance")
-        _expect(bool((variance >= 0).all()), f"{kernel} has a negative variance")
+        expect(whole and bool(np.isfinite(K).all()), f"{kernel} gives no covariance")
+        expect(bool((variance >= 0).all()), f"{kernel} has a negative variance")

@@ -4,7 +4,6 @@ Each is what the model says in memory of the rows of a block. The model is one p
 which every worker gets once and keeps, with the k-d trees that it grows there.
 """
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -56,13 +55,13 @@ def lazy_frame(model: Any, X: Any, observed: Any, columns: list[str], **settings
     if hasattr(X, "to_dask_array") and X.ndim == 2:
         _check_columns(model, (len(X.columns),), X.columns)
         meta = pd.DataFrame(dict.fromkeys(columns, 0.0), index=X._meta.index, dtype=float)
-        tell, sent = needed("dask", "A lazy prediction", "dask").delayed(_frame_of), _sent(model)
-        parts = [tell(part, sent, settings, columns, i) for i, part in enumerate(X.to_delayed())]
+        tell, own = needed("dask", "A lazy prediction", "dask").delayed(_frame_of), sent(model)
+        parts = [tell(part, own, settings, columns, i) for i, part in enumerate(X.to_delayed())]
         return frames.from_delayed(parts, meta=meta, divisions=X.divisions)
     rows = _rows_of(model, X, needed("dask.array", "A lazy prediction", "dask"))
     told = rows.map_blocks(
         _row_of_each,
-        model=_sent(model),
+        model=sent(model),
         settings=settings,
         columns=columns,
         chunks=(rows.chunks[0], (len(columns),)),
@@ -94,7 +93,7 @@ def lazy_map(
         _cells_of,
         tuple(range(n + 2)),
         *pairs,
-        model=_sent(model),
+        model=sent(model),
         where=pairs[1::2],
         wanted=wanted,
         new_axes={n: D, n + 1: sum(widths.values())},
@@ -119,7 +118,7 @@ def _by_blocks(
     rows = _rows_of(model, X, arrays)
     return rows.map_blocks(
         _told_of,
-        model=_sent(model),
+        model=sent(model),
         method=method,
         width=width,
         settings=dict(settings),
@@ -132,19 +131,30 @@ def _by_blocks(
 
 def _rows_of(model: Any, X: Any, arrays: Any) -> Any:
     """The inputs as one of Dask's arrays, all columns of a row in one block."""
-    names: Any = None
-    if is_labelled(X) and hasattr(X, "data_vars"):
-        columns = columns_of(X)
-        names = [str(column.name) for column in columns]
-        X = arrays.concatenate([column.data[:, None] for column in columns], axis=1)
-    elif is_labelled(X):
-        names = X[X.dims[-1]].to_numpy() if X.ndim == 2 and X.dims[-1] in X.coords else None
-        X = X.data
-    elif hasattr(X, "to_dask_array"):
-        names = X.columns if X.ndim == 2 else None
-        X = X.to_dask_array()
-    _check_columns(model, X.shape[1:], names)
-    return X.rechunk({1: -1})
+    rows, head = array_and_head(X, arrays)
+    _check_columns(model, rows.shape[1:], getattr(head, "columns", None))
+    return rows.rechunk({1: -1})
+
+
+def array_and_head(table: Any, arrays: Any) -> tuple[Any, Any]:
+    """What Dask holds as one of its arrays, and an empty table of its names and kinds of numbers.
+
+    Blocks of a frame have lengths that nobody knows yet.
+    """
+    if is_labelled(table) and hasattr(table, "data_vars"):
+        columns = columns_of(table)
+        kinds = {str(column.name): np.empty(0, column.dtype) for column in columns}
+        parts = [arrays.asarray(column.data)[:, None] for column in columns]
+        return arrays.concatenate(parts, axis=1), pd.DataFrame(kinds)
+    if hasattr(table, "to_dask_array"):
+        return table.to_dask_array(), table._meta
+    values = table.data if is_labelled(table) else table
+    head: Any = np.empty((0, *values.shape[1:]), values.dtype)
+    if is_labelled(table) and values.ndim == 2 and table.dims[-1] in table.coords:
+        head = pd.DataFrame(head, columns=table[table.dims[-1]].to_numpy())
+    if is_labelled(table) and values.ndim == 1:
+        head = pd.Series(head, name=table.name)
+    return values, head
 
 
 def _check_columns(model: Any, shape: tuple[int, ...], names: Any) -> None:
@@ -162,13 +172,10 @@ def _refuse_known(observed: Any) -> None:
         )
 
 
-def _sent(model: Any) -> Any:
+def sent(model: Any) -> Any:
     """The model as it is now, as one piece of a graph; it works alone, without bars."""
-    own = copy.copy(model)
-    own.n_jobs, own.verbose = 1, 0
-    own.latent_learner = "exact"  # who learned it, and with how much memory, matters no more
     return needed("dask", "A lazy prediction", "dask").delayed(
-        own, name=f"model-{uuid4().hex}", traverse=False
+        model._for_blocks(), name=f"model-{uuid4().hex}", traverse=False
     )
 
 
@@ -191,8 +198,8 @@ def _told_of(
     runs = chunks(len(block), 64.0 * L * D * D, 1) if len(block) else []
     for run in runs:
         at = slice(run.start, run.stop)
-        with _one_of_many(run.start, block_id):
-            answer = getattr(model, method)(_named(block[at], model), **settings)
+        with one_of_many(f"row {run.start} of block {block_id[0]} of the places"):
+            answer = getattr(model, method)(named(block[at], model), **settings)
         if method == "predict_quantiles":
             answer = np.moveaxis(answer, 0, -1)
         parts = answer if isinstance(answer, tuple) else (answer,)
@@ -210,8 +217,8 @@ def _row_of_each(
     """What a frame has of each place of a block."""
     if not len(block):
         return np.empty((0, len(columns)))
-    with _one_of_many(0, block_id):
-        return model.predict_frame(_named(block, model), **settings).to_numpy()
+    with one_of_many(f"row 0 of block {block_id[0]} of the places"):
+        return model.predict_frame(named(block, model), **settings).to_numpy()
 
 
 def _frame_of(
@@ -222,20 +229,20 @@ def _frame_of(
     return pd.DataFrame(told, index=block.index, columns=columns)
 
 
-def _named(block: Array, model: Any) -> Any:
+def named(block: Array, model: Any) -> Any:
     """A block's rows, with the names of the columns that the model was fitted to, if it was."""
     names = getattr(model, "feature_names_in_", None)
     return block if names is None else pd.DataFrame(block, columns=list(names))
 
 
 @contextmanager
-def _one_of_many(row: int, block_id: tuple[int, ...]) -> Iterator[None]:
+def one_of_many(start: str) -> Iterator[None]:
     """Work on a block: those beside it have the other cores, and errors tell which it is."""
     try:
         with threads_for(0):
             yield
     except Exception as error:
-        error.add_note(f"Rows are counted from row {row} of block {block_id[0]} of the places.")
+        error.add_note(f"Rows are counted from {start}.")
         raise
 
 

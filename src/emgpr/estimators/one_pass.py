@@ -2,48 +2,36 @@
 
 import warnings
 from collections.abc import Sequence
-from functools import partial, reduce
-from operator import add
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from jaxtyping import Float, Int
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 
 from emgpr.arrays import JitterWarning
-from emgpr.covariance import Basis, Fineness, Lattice, Sums, basis_on, spectrum
-from emgpr.estimators.door import (
-    as_table,
-    check_inputs,
-    enter_outputs,
-    names_of,
-    ordered,
-    placed,
-    refuse_unobserved,
-    steps_of,
-)
+from emgpr.covariance import Basis, Fineness, Sums, basis_on, spectrum
+from emgpr.estimators.blocks import Blocks
+from emgpr.estimators.door import input_names, placed, refuse_unobserved
 from emgpr.estimators.doubts import about_inputs, about_outputs
 from emgpr.estimators.from_sums import Ascent, enough_of_each, shares_of, two_steps
+from emgpr.estimators.gathered import is_lazy, refuse_stray_coordinates
 from emgpr.estimators.in_waves import InWaves, corners_of
 from emgpr.estimators.keeping import all_or_nothing
+from emgpr.estimators.passes import LEAST, Table
 from emgpr.estimators.settings import Configured, check_one_pass, kernels_for
-from emgpr.execution import RandomState, each, generator, threads_for
+from emgpr.estimators.stored_sums import StoredSums
+from emgpr.execution import RandomState, generator, threads_for
 from emgpr.kernels import without_noise
 from emgpr.observations import Observations
 from emgpr.transforms import Marginals, is_constant, one_each
 
-Array = np.ndarray
-
-CHUNK = 100_000  # places that are summed at a time
-SAMPLE = 100_000  # rows that are looked at for odd values, and from which the start is drawn
 IDEAL = 1e-6  # share of an output's variance left out, if it costs little
 AFFORDABLE, MOST = 1500, 3000  # coefficients: a fifth of a second, and one, for each step
 ON_THE_WAY = 600  # and to find the ranges by which a box is measured
-LEAST = 100  # readings of each output in a sample, if there are so many
 
 
-class OnePassGP(Configured, InWaves):
+class OnePassGP(Configured, StoredSums, InWaves):
     """Multi-output regression from sums over places: one pass over any number of them.
 
     The model is that of `EMGPR`: latent Gaussian processes, mixed by weights, and noise. Its
@@ -156,9 +144,9 @@ class OnePassGP(Configured, InWaves):
         """Learn from inputs X (N, P) and outputs y (N, D), NaN where not measured."""
         check_one_pass(self)
         with all_or_nothing(self):
-            x, Y = self._enter(X, y, first=True)
-            self._begin(x, Y)
-            return self.absorb(self._over(x, Y))
+            table = self._table(X, y, first=True)
+            self._begin(table)
+            return self.absorb(table.sums(self))
 
     def partial_fit(self, X: Any, y: Any, *, learn: bool = True) -> Self:
         """Learn from one more chunk; the first makes the start and, if that is "auto", the box.
@@ -179,7 +167,7 @@ class OnePassGP(Configured, InWaves):
         """
         check_one_pass(self)
         with all_or_nothing(self):
-            self._begin(*self._enter(X, y, first=True))
+            self._begin(self._table(X, y, first=True))
         return self
 
     def summed(self, X: Any, y: Any) -> Sums:
@@ -194,7 +182,7 @@ class OnePassGP(Configured, InWaves):
         """
         if not hasattr(self, "_sums"):
             raise ValueError("This OnePassGP has no start; call start, fit or partial_fit first.")
-        return self._over(*self._enter(X, y, first=False))
+        return self._table(X, y, first=False).sums(self)
 
     def absorb(self, sums: Sums, *, learn: bool = True) -> Self:
         """Take in sums, and learn from all that there are, or leave that for later."""
@@ -220,47 +208,30 @@ class OnePassGP(Configured, InWaves):
             if learned.trouble:
                 trouble = f"Learning from sums: {learned.trouble}."
                 warnings.warn(trouble, ConvergenceWarning, stacklevel=3)
+            self._ascent = replace(self._ascent, start=learned.mixture)
             self._hold(learned.mixture, learned.basis)
             self._answers()
         return self
 
-    def _enter(
-        self, X: Any, y: Any, *, first: bool
-    ) -> tuple[Float[Array, "N P"], Float[Array, "N D"]]:
-        """Inputs and outputs of the rows in which anything was read; remembers or checks names."""
-        X, y = as_table(X), as_table(y)
-        numbers = check_inputs(self, X, fitting=first)
-        if not first:
-            y = ordered(y, self.output_names_)
-        Y, names, flat = enter_outputs(y, len(numbers))
-        if first:
-            self.output_names_, self.n_outputs_, self._flat = names, len(names), flat
-            refuse_unobserved(Y, names)
-        elif names != self.output_names_:
-            raise ValueError(
-                f"y has the outputs {names}, and this model was begun with {self.output_names_}; "
-                "give the same columns in every chunk, NaN where one was not measured."
-            )
-        read = ~np.isnan(Y).all(axis=1)
-        numbers, Y = numbers[read], Y[read]
-        if first:
-            P, D = numbers.shape[1], len(names)
-            self._ranges = np.stack([np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)])
-            some = _some(Y, np.random.default_rng(0))
-            for doubt in (
-                *about_inputs(numbers[some], names_of(X, P), steps_of(X, P), self.crs),
-                *about_outputs(Y[some], names, steps_of(y, D), centred=self.normalize_y),
-            ):
-                warnings.warn(doubt, UserWarning, stacklevel=3)
-        return placed(self, numbers), Y
+    def _table(self, X: Any, y: Any, *, first: bool) -> Table | Blocks:
+        """What is to be looked at and summed: in memory, or where Dask holds it."""
+        refuse_stray_coordinates(X)
+        kind = Blocks if is_lazy(X) or is_lazy(y) else Table
+        return kind.entered(self, X, y, first=first)
 
-    def _begin(self, x: Float[Array, "N P"], Y: Float[Array, "N D"]) -> None:
+    def _begin(self, table: Table | Blocks) -> None:
         """The scale of the outputs, the box, the two steps on some sites, and the waves."""
         rng, names = generator(self.random_state), self.output_names_
+        look = table.look(self)
+        refuse_unobserved(look.ranges, table.n_rows, names)
+        for doubt in (
+            *about_inputs(look.numbers, input_names(self), table.steps[0], self.crs),
+            *about_outputs(look.Y, names, table.steps[1], centred=self.normalize_y),
+        ):
+            warnings.warn(doubt, UserWarning, stacklevel=3)
         self.__dict__.pop("weights_", None)  # nothing is known yet
-        self.box_ = corners_of(self.box, x)
-        some = _some(Y, rng)
-        x, Y = x[some], Y[some]
+        self._ranges, self.box_ = look.ranges, corners_of(self.box, look.corners)
+        x, Y = placed(self, look.numbers), look.Y
         self.transforms_ = one_each(vars(self)["transform"], names)
         self._scale = Marginals.learned(
             Y, self.transforms_, normalize=self.normalize_y, names=names
@@ -287,12 +258,13 @@ class OnePassGP(Configured, InWaves):
                 n_restarts=self.n_restarts, max_iter=self.max_iter, rng=rng, n_jobs=self.n_jobs,
                 verbose=self.verbose,
             )  # fmt: skip
-        self._ascent = Ascent(self._mixture, seen, self.noise == "correlated" and D > 1, names)
-        self._fineness = self._afford(min(D, Q * rank))
+        joined = self.noise == "correlated" and D > 1
+        self._ascent = Ascent.around(self._mixture, seen, joined, names)
+        self._fineness = self._afford()
         self._basis = self._waves(self._fineness)
         self._doubt_waves(refuse=True)
         # Outputs alone do not show the ranges of the latents, by which the box is measured.
-        n = ON_THE_WAY // min(D, Q * rank)
+        n = ON_THE_WAY // self._n_columns
         coarse = Fineness(max(0.01, self.tolerance), 1e-3, n, n)
         self._basis = self._waves(coarse)
         sums = Sums.of(self._basis.lattice, seen)
@@ -300,19 +272,9 @@ class OnePassGP(Configured, InWaves):
             sums, self._mixture, self._basis, coarse, self.max_iter, self.verbose
         )
         self._mixture = way.mixture
+        self._ascent = replace(self._ascent, start=way.mixture)
         self._basis = self._waves(self._fineness)
         self._sums = Sums(self._basis.lattice)
-
-    def _over(self, x: Float[Array, "N P"], Y: Float[Array, "N D"]) -> Sums:
-        """Sums over places, in chunks."""
-        self._refuse_outside(x)
-        work = partial(_sums_of, self._basis.lattice, self._scale, self.output_names_)
-        parts = [slice(start, start + CHUNK) for start in range(0, len(x), CHUNK)]
-        chunks = [(x[part], Y[part]) for part in parts]
-        label = "Summing: chunks of places"
-        with threads_for(0):
-            summed = each(work, chunks, n_jobs=self.n_jobs, label=label, verbose=self.verbose)
-        return reduce(add, summed, Sums(self._basis.lattice))
 
     def _waves(self, fineness: Fineness) -> Basis:
         """Those that the region and the kernels ask for."""
@@ -320,25 +282,15 @@ class OnePassGP(Configured, InWaves):
         shares = shares_of(self._mixture, len(low)).max(axis=0)
         return basis_on(low, high, self._mixture.kernels, shares, fineness)
 
-    def _afford(self, n_columns: int) -> Fineness:
-        """How fine waves may be, if each has this many coefficients."""
+    @property
+    def _n_columns(self) -> int:
+        """Coefficients of each function."""
+        Q, D, rank = self._mixture.W.shape
+        return min(D, Q * rank)
+
+    def _afford(self) -> Fineness:
+        """How fine waves may be."""
         if isinstance(self.n_functions, str):
-            return Fineness(self.tolerance, IDEAL, AFFORDABLE // n_columns, MOST // n_columns)
+            n = self._n_columns
+            return Fineness(self.tolerance, IDEAL, AFFORDABLE // n, MOST // n)
         return Fineness(self.tolerance, IDEAL, int(self.n_functions), int(self.n_functions))
-
-
-def _some(Y: Float[Array, "N D"], rng: np.random.Generator) -> Int[Array, " _"]:
-    """Rows to look at: all, or so many at random, and enough that hold each output."""
-    every = np.arange(len(Y))
-    some = every if len(Y) <= SAMPLE else rng.choice(every, SAMPLE, replace=False)
-    return enough_of_each(~np.isnan(Y.T), some, LEAST, rng)
-
-
-def _sums_of(
-    lattice: Lattice,
-    scale: Marginals,
-    names: Sequence[str],
-    chunk: tuple[Float[Array, "n P"], Float[Array, "n D"]],
-) -> Sums:
-    x, Y = chunk
-    return Sums.of(lattice, Observations.from_table(x, scale.forward(Y, names)))

@@ -6,7 +6,7 @@ All of it follows from what is believed of the outputs at new sites, wherever th
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from copy import copy
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -53,6 +53,12 @@ class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         include_noise: bool,
     ) -> Float[Array, "n M D"]:
         """Joint draws over sites and outputs."""
+
+    def _for_blocks(self) -> Self:
+        """A copy for whoever has one block of many to work on: alone, without bars."""
+        own: Any = copy(self)
+        own.n_jobs, own.verbose = 1, 0
+        return own
 
     def predict(
         self,

@@ -52,8 +52,8 @@ class Stored:
         """Write the fitted model to a file, in the place of one that may be there.
 
         Arrays and JSON, with a checksum: nothing in it is ever run. `load` of the same class,
-        or `emgpr.load`, gives a model that predicts the same. The training data are in it,
-        since predictions are conditioned on them; see docs/model-files.md.
+        or `emgpr.load`, gives a model that predicts the same. The training data are in it, since
+        predictions are conditioned on them (of `OnePassGP`, its sums); see docs/model-files.md.
 
         >>> from tempfile import TemporaryDirectory
         >>> from emgpr import IndependentGP
@@ -69,7 +69,7 @@ class Stored:
         check_is_fitted(
             self, msg="This %(name)s is not fitted, so there is nothing to save; call fit first."
         )
-        tree, arrays, own = encode(_state(self), RECORDS)
+        tree, arrays, own = encode(self._state(), RECORDS)
         name = type(self).__name__
         # What could not be read again should not be written.
         rebuilt(type(self), f"This {name}", tree, arrays, own)
@@ -93,6 +93,20 @@ class Stored:
             )
         return rebuilt(cls, path, header.get("state"), arrays, by_name(classes))
 
+    def _state(self) -> dict[str, Any]:
+        """All that a fitted model cannot be without."""
+        return _state(self)
+
+    @staticmethod
+    def _check_state(state: dict[str, Any]) -> None:
+        """Raise if it is no state of a fitted model."""
+        check_state(state)
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Be the model of a state, after its settings were set."""
+        check_choices(self)
+        _restore(self, state)
+
 
 def by_name(own: Own) -> dict[str, Any]:
     """The user's classes and functions, as a file refers to them."""
@@ -100,15 +114,14 @@ def by_name(own: Own) -> dict[str, Any]:
 
 
 def rebuilt(
-    cls: type, path: Any, tree: Any, arrays: Mapping[str, Array], own: Mapping[str, Any]
+    cls: type[Stored], path: Any, tree: Any, arrays: Mapping[str, Array], own: Mapping[str, Any]
 ) -> Any:
     """The model of a tree and its arrays, or a `ModelFileError`."""
     try:
         state = decode(tree, arrays, RECORDS, own)
-        check_state(state)
+        cls._check_state(state)
         model = cls(**state["settings"])
-        check_choices(model)
-        _restore(model, state)
+        model._restore(state)
     except ModelFileError as trouble:
         raise ModelFileError(f"{path} does not make a model: {trouble}.") from trouble
     except Exception as trouble:
@@ -126,30 +139,48 @@ def circumstances() -> dict[str, Any]:
     return {"created": datetime.now(UTC).isoformat(timespec="seconds"), "versions": versions}
 
 
-def _state(model: Any) -> dict[str, Any]:
-    """All that a fitted model cannot be without."""
+def common_state(model: Any) -> dict[str, Any]:
+    """What every fitted estimator has."""
     names = getattr(model, "feature_names_in_", None)
+    return {
+        "settings": model.get_params(deep=False),
+        "feature_names": None if names is None else names.tolist(),
+        "output_names": model.output_names_,
+        "flat": model._flat,
+        "scale": model._scale,
+        "transforms": model.transforms_,
+        "kernels": model.kernels_,
+        "noise": model._noise,
+    }
+
+
+def restore_common(model: Any, state: dict[str, Any], n_inputs: int) -> None:
+    """The same attributes, but for kernels and noise; of so many inputs that kernels see."""
+    if state["feature_names"] is not None:
+        model.feature_names_in_ = np.array(state["feature_names"], dtype=object)
+    model.n_features_in_ = columns_given(n_inputs, model.crs)
+    model.output_names_, model._flat = state["output_names"], state["flat"]
+    model.n_outputs_ = len(model.output_names_)
+    model._scale, model.transforms_ = state["scale"], state["transforms"]
+
+
+def _state(model: Any) -> dict[str, Any]:
     seen, parts, alone = model._seen, model._parts, model._apart
     measured = np.zeros(len(model._index), bool)
     measured[model._rows] = True
     ascended = hasattr(model, "history_")  # which no transfer does not
     failed = model.n_members_failed_
+    common = common_state(model)
+    common["settings"] |= {"checkpoint": None}  # of the fit, and gone
     return {
-        "settings": model.get_params(deep=False) | {"checkpoint": None},  # of the fit, and gone
-        "feature_names": None if names is None else names.tolist(),
-        "output_names": model.output_names_,
-        "flat": model._flat,
+        **common,
         "index": model._index,
         "measured": None if measured.all() else measured,
         "x": seen.x,
         "y": np.where(seen.seen, seen.y, np.nan),
-        "scale": model._scale,
-        "transforms": model.transforms_,
         "settled": model._settled,
         "sites": _small(np.concatenate(parts)),
         "batches": _small(np.array([len(part) for part in parts])),
-        "kernels": model.kernels_,
-        "noise": model._noise,
         "weights": model.weights_,
         "own_kernels": list(alone.kernels),
         "own_noise": np.diagonal(alone.noise),
@@ -171,15 +202,10 @@ def _small(whole: Array) -> Array:
 
 def _restore(model: Any, state: dict[str, Any]) -> None:
     """The attributes that `fit` sets."""
-    if state["feature_names"] is not None:
-        model.feature_names_in_ = np.array(state["feature_names"], dtype=object)
-    model.n_features_in_ = columns_given(state["x"].shape[1], model.crs)
-    model.output_names_, model._flat = state["output_names"], state["flat"]
-    model.n_outputs_ = len(model.output_names_)
+    restore_common(model, state, state["x"].shape[1])
     model._index, measured = state["index"], state["measured"]
     model._rows = np.arange(len(model._index)) if measured is None else np.flatnonzero(measured)
     model.n_rows_ignored_ = len(model._index) - len(model._rows)
-    model._scale, model.transforms_ = state["scale"], state["transforms"]
     model._settled = state["settled"]
     cuts = np.cumsum(state["batches"], dtype=int)[:-1]
     parts = np.split(state["sites"].astype(int), cuts)

@@ -46,6 +46,11 @@ class Source:
             )
         path = existing(given)
         model = load(path)
+        if not isinstance(model, MultiOutputGP):
+            raise TypeError(
+                f"{path} holds a model of class {type(model).__name__}, which keeps no readings; "
+                "a report shows them. Report on an estimator that does, such as EMGPR."
+            )
         header, _ = read(path, FORMAT, VERSION)
         content = path.read_bytes()
         return cls(
