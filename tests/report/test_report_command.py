@@ -41,7 +41,7 @@ def test_the_page_is_written_and_said_where(model_file, tmp_path):
         (["{model}", "-o", "{folder}/report.pdf"], 2, "expected .html"),
         (["{model}", "-o", "{folder}/no/report.html"], 2, "there is no folder"),
         (["{junk}", "-o", "{folder}/report.html"], 3, "junk.emgpr"),
-        (["{model}", "-o", "{folder}/report.html", "--units", "Cd=mg/kg"], 3, "units has ['Cd']"),
+        (["{model}", "-o", "{folder}/report.html", "--units", "Cd=mg/kg"], 2, "the model has 0, x"),
         (["{model}", "-o", "{folder}/report.html", "--units", "0=mg,x0"], 2, "expected A=1,B=2"),
     ],
 )

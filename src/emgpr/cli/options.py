@@ -139,7 +139,7 @@ def probabilities(given: str | None) -> list[float] | None:
 def known_to(model: Any, names: Iterable[str] | None, option: str, *, inputs: bool = False) -> None:
     """Refuse names that are no outputs of a fitted model, and no inputs if these may be meant."""
     have = list(model.output_names_)
-    have += [str(name) for name in getattr(model, "feature_names_in_", [])] if inputs else []
+    have += [str(name) for name in model.training_data()[0].columns] if inputs else []
     for name in names or ():
         if name not in have:
             raise complain(f"{option} names {name!r}; the model has {', '.join(have)}.", USAGE)
