@@ -41,6 +41,7 @@ class _Patience:
     max_iter: int
     gain: float
     promise: float
+    curved: bool  # by Newton's method, where the curvature is told
 
     def on(self, n: float, promise: float = 0.0) -> dict[str, Any]:
         """Settings of a search on so many readings, which may be content with less."""
@@ -99,7 +100,10 @@ def fit_weights(
     if W is None:
         W = np.broadcast_to(start.W, (len(parts), *start.W.shape))
     n = start.W.shape[1] * max(map(len, parts))
-    patience = _Patience(max_iter, LOOSE if loosely else FLAT, _promise(n, len(parts)))
+    gain = LOOSE if loosely else FLAT
+    # Where the joint ascent starts decides which of several peaks, about as high, it ends at.
+    # Newton's method would go far from δ, for weights that suit only kernels and noise as held.
+    patience = _Patience(max_iter, gain, _promise(n, len(parts)), curved=not loosely)
     runs = chunks(len(parts), 32.0 * n * n, n_jobs, room(device))
     fewer = sum(map(len, few)) < sum(map(len, parts))
     # Of a member on average: the same whoever else is learned beside it.
@@ -184,9 +188,10 @@ def _fit(problem: _Problem) -> FittedWeights:
     some, tables, start, W0, (n_some, n), patience, device = problem
     L = len(W0)
     x0 = W0.reshape(L, -1)
-    loss = _loss(tables, start, device)
+    loss = _loss(tables, start, device, curved=patience.curved)
     if some is not None:
-        way = minimize(_loss(some, start, device), x0, **patience.on(n_some, WAY))
+        first = _loss(some, start, device, curved=patience.curved)
+        way = minimize(first, x0, **patience.on(n_some, WAY))
         memory = way.memory.of(range(L), n / n_some)
         end = minimize(loss, way.x, memory=memory, **patience.on(n))
     if some is None or not np.isfinite(end.value).all():
@@ -194,7 +199,9 @@ def _fit(problem: _Problem) -> FittedWeights:
     return FittedWeights(end.x.reshape(L, *start.W.shape), -end.value, end.converged, end.n_iter)
 
 
-def _loss(tables: Observations, start: Mixture, device: str) -> Objective | Curved:
+def _loss(
+    tables: Observations, start: Mixture, device: str, *, curved: bool
+) -> Objective | Curved:
     """Negative log-likelihood of each table at rows of weights."""
     tables = tables.on(device)
     L = len(tables.x)
@@ -202,7 +209,7 @@ def _loss(tables: Observations, start: Mixture, device: str) -> Objective | Curv
     shape = start.W.shape
     alone = tables.table(0) if L == 1 else None
     free = None if start.free is None else start.free.ravel()
-    curved = FEW * start.W.size <= tables.n_tasks * tables.n_sites
+    curved = curved and FEW * start.W.size <= tables.n_tasks * tables.n_sites
     spans: list[Span | None] = [None]
     if tables.n_tasks * tables.n_sites > (SMALL if device == "cpu" else LARGE):
         spans = [_span(tables.table(i), start, K[i]) for i in range(L)]
