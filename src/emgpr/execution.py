@@ -5,11 +5,12 @@ surrounding `joblib.parallel_config` (Dask, Ray, …). A Dask cluster that jobli
 names is asked directly: joblib waits for ever for a task whose workers died.
 """
 
+import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from threading import Lock
 from typing import Any, TypeVar
@@ -19,7 +20,7 @@ import numpy as np
 from joblib.externals.loky import get_reusable_executor
 from joblib.parallel import BACKENDS, get_active_backend
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from emgpr.arrays import NumericalError
 from emgpr.checkpoint import NOTHING_KEPT, Ledger, digest
@@ -256,7 +257,7 @@ class _OneThread:
     def __enter__(self) -> None:
         with self._lock:
             if not self._within:
-                self._limits = threadpool_limits(1)
+                self._limits = _pools("torch" in sys.modules).limit(limits=1)
             self._within += 1
 
     def __exit__(self, *error: object) -> None:
@@ -266,7 +267,14 @@ class _OneThread:
                 self._limits.restore_original_limits()
 
 
+@cache
+def _pools(with_torch: bool) -> ThreadpoolController:
+    """Who has threads in this process. To look takes as long as a small fit, and torch may come."""
+    return ThreadpoolController()
+
+
 _ONE_THREAD = _OneThread()
+_pools("torch" in sys.modules)  # now, not in the first fit
 
 
 def chunks(n: int, bytes_each: float, n_jobs: int | None, budget: float = 256e6) -> list[range]:

@@ -77,8 +77,8 @@ def test_without_a_transform_one_member_has_one_centre(fitted):
 @each_transform
 def test_the_mean_is_the_integral_of_the_quantiles(fitted, transform, members):
     model = fitted(transform, members)
-    edges = norm.cdf(np.linspace(-6, 6, 1201))
-    q = norm.cdf(np.linspace(-5.995, 5.995, 1200))
+    edges = norm.cdf(np.linspace(-7, 7, 1401))
+    q = norm.cdf(np.linspace(-6.995, 6.995, 1400))
     values = model.predict_quantiles(X_NEW, q)
     mean, std = model.predict(X_NEW, return_std=True, statistic="mean")
     assert_allclose(np.einsum("k,kmd->md", np.diff(edges), values), mean, rtol=1e-4)

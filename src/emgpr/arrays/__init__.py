@@ -5,6 +5,7 @@ or torch's where `put` has brought them to a device; `fetch` brings results back
 package knows torch, and this one imports it only when a device is asked for.
 """
 
+import array_api_compat.numpy  # noqa: F401  (or the first array would wait for it)
 from array_api_compat import array_namespace as namespace
 
 from emgpr.arrays.devices import (
