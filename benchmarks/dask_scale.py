@@ -115,7 +115,7 @@ def to_zarr(model: Any, places: int, folder: str) -> None:
         zarr.open_array(f"{folder}/{name}", mode="w", shape=(places, D), chunks=(BLOCK, D))
         for name in ("mean", "std")
     ]
-    da.store(model.predict(X, return_std=True), kept)
+    da.store(model.predict(X, return_std=True), kept, lock=False)  # each block has its own chunk
 
 
 def speed(args: argparse.Namespace) -> Numbers:
