@@ -160,7 +160,7 @@ def test_searches_cut_short_are_counted(table):
 
 def test_a_search_cut_short_in_the_last_sweep_is_told(table):
     """Kernels and noise are fixed: what has not converged are the weights."""
-    kernel = RBF(0.4, "fixed") + WhiteKernel(0.01, "fixed")
+    kernel = RBF(0.4, "fixed") + WhiteKernel(1e-4, "fixed")
     model = paper(kernel, refine=1, max_iter=1, random_state=0)
     with pytest.warns(ConvergenceWarning, match="did not converge within max_iter=1"):
         model.fit(*table)

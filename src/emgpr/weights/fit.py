@@ -101,9 +101,10 @@ def fit_weights(
         W = np.broadcast_to(start.W, (len(parts), *start.W.shape))
     n = start.W.shape[1] * max(map(len, parts))
     gain = LOOSE if loosely else FLAT
-    # Where the joint ascent starts decides which of several peaks, about as high, it ends at.
-    # Newton's method would go far from δ, for weights that suit only kernels and noise as held.
-    patience = _Patience(max_iter, gain, _promise(n, len(parts)), curved=not loosely)
+    # Where the joint ascent of one table starts decides which of several peaks, about as high, it
+    # ends at. Newton's method would go far from δ, for weights that suit kernels and noise as held.
+    curved = len(parts) > 1 or not loosely
+    patience = _Patience(max_iter, gain, _promise(n, len(parts)), curved)
     runs = chunks(len(parts), 32.0 * n * n, n_jobs, room(device))
     fewer = sum(map(len, few)) < sum(map(len, parts))
     # Of a member on average: the same whoever else is learned beside it.
