@@ -200,9 +200,7 @@ def _fit(problem: _Problem) -> FittedWeights:
     return FittedWeights(end.x.reshape(L, *start.W.shape), -end.value, end.converged, end.n_iter)
 
 
-def _loss(
-    tables: Observations, start: Mixture, device: str, *, curved: bool
-) -> Objective | Curved:
+def _loss(tables: Observations, start: Mixture, device: str, *, curved: bool) -> Objective | Curved:
     """Negative log-likelihood of each table at rows of weights."""
     tables = tables.on(device)
     L = len(tables.x)
