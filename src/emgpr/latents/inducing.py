@@ -2,7 +2,6 @@
 
 import numpy as np
 from jaxtyping import Float, Int
-from sklearn.cluster import kmeans_plusplus
 
 Array = np.ndarray
 
@@ -15,6 +14,8 @@ def inducing_points(x: Float[Array, "n P"], m: int) -> Float[Array, "k P"]:
     >>> inducing_points(np.array([[0.0], [0.1], [5.0], [5.1], [5.1]]), 9).ravel()
     array([0. , 0.1, 5. , 5.1])
     """
+    from sklearn.cluster import kmeans_plusplus  # slow to import
+
     if len(x) > AMONG * m:
         x = x[np.random.default_rng(0).choice(len(x), AMONG * m, replace=False)]
     sites = np.unique(x, axis=0)
