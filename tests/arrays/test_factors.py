@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from emgpr.arrays import JITTERS, JitterWarning, NumericalError, factor, fetch, products, put
+from emgpr.arrays.lapack import inverse_triangle
 
 BATCHES = [(), (4,), (2, 3)]
 
@@ -140,3 +141,12 @@ def test_a_device_has_the_same_jitter_policy(rng, device):
         L.checked("covariance of test")
     with pytest.warns(JitterWarning, match="1e-08 of its mean"):
         factor(put(A[:2], device)).checked("covariance of test")
+
+
+def test_an_inverse_in_place_of_what_lies_by_columns(rng):
+    A = rng.normal(size=(70, 70))
+    L = np.linalg.cholesky(A @ A.T + 70 * np.eye(70))
+    expected = np.tril(np.linalg.inv(L @ L.T))
+    for lies in (np.ascontiguousarray, np.asfortranarray):
+        inverse = inverse_triangle(lies(L.copy()), overwrite=True)
+        assert_allclose(np.tril(inverse), expected, atol=1e-12)

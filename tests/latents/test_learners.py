@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 
-from emgpr.latents import DTC, FITC, PITC, VFE, Exact, PoE
+from emgpr.latents import DTC, FITC, PITC, VFE, Exact, PoE, Variogram
 from emgpr.latents.inducing import blocks, inducing_points
 from emgpr.latents.sparse import NUGGET
 from emgpr.observations import Observations
@@ -143,3 +143,19 @@ def test_blocks_hold_every_site_once_and_neighbours(rng):
     assert sorted(np.concatenate(made)) == list(range(500))
     assert max(map(len, made)) <= 30
     assert np.mean([np.ptp(x[block], axis=0).max() for block in made]) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("learner", "settings", "wrong"),
+    [
+        (PITC, {"block_size": 0}, "block_size=0"),
+        (PoE, {"batch_size": -5}, "batch_size=-5"),
+        (PoE, {"n_batches": 0}, "n_batches=0"),
+        (VFE, {"n_inducing": 0}, "n_inducing=0"),
+        (FITC, {"n_inducing": True}, "n_inducing=True"),
+        (Variogram, {"n_sites": 1}, "n_sites=1; expected a whole number of at least 2"),
+    ],
+)
+def test_settings_that_are_no_number_of_something_are_refused(learner, settings, wrong):
+    with pytest.raises(ValueError, match=f"{learner.__name__}: {wrong}"):
+        learner(**settings)

@@ -60,7 +60,8 @@ def inverse_triangle(lower: Float[Array, "*b n n"], *, overwrite: bool) -> Float
     if _many_and_small(lower):
         root = np.linalg.inv(np.tril(lower))
         return np.swapaxes(root, -1, -2) @ root
-    inverse = lower if overwrite else lower.copy()
+    # Rows that follow each other: LAPACK would work on copies of others.
+    inverse = lower if overwrite and lower.flags.c_contiguous else lower.copy()
     for matrix in _stacked(inverse):
         _invert(matrix)
         lapack.dlauum(matrix.T, lower=0, overwrite_c=1)

@@ -15,7 +15,7 @@ class Likelihood:
 
     K_q is symmetric, and so `of_kernels` is to be contracted with symmetric matrices only.
     `curvature` is how −log p(y) curves along the weights: the mean of its second derivatives and
-    of what is expected of them. The structured form does not tell it.
+    of what is expected of them. The structured form does not tell it, and is not taken then.
     """
 
     value: Float[Array, "*b"]
@@ -37,7 +37,7 @@ def log_likelihood(
     """The log marginal likelihood (eq. 7) and its gradients; −inf where cov has no factor."""
     Q, D, k = W.shape[-3:]
     information = None
-    if Q == 1 and D > 1 and table.complete and _definite(noise):
+    if Q == 1 and D > 1 and not curvature and table.complete and _definite(noise):
         value, of_B, of_noise, of_K = kronecker.likelihood_and_contractions(table, W, noise, K)
     else:
         value, of_B, of_noise, of_K, information = dense.likelihood_and_contractions(

@@ -115,9 +115,14 @@ class _Split(NamedTuple):
         varied = ~model._seen.at(self.known).silent
         outputs = np.flatnonzero((known >= FEWEST) & (asked >= FEWEST) & varied).tolist()
         if not outputs:
+            n = len(self.known) + len(self.asked)
+            what = (
+                "ask with a larger n_readings" if n < seen.shape[1]
+                else "the table is too small to compare on"
+            )  # fmt: skip
             raise ValueError(
-                f"Of {len(self.known) + len(self.asked)} sites, no output has {FEWEST} readings to "
-                "learn from and to leave out; ask with a larger n_readings."
+                f"Of {n} sites, no output has {FEWEST} readings to learn from and to leave out; "
+                f"{what}."
             )
         return outputs
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 
 import numpy as np
 import pandas as pd
@@ -136,10 +137,10 @@ class ApproximationReport:
     def _repr_html_(self) -> str:
         if not self.approximations:
             return f"<p>{NOTHING}</p>"
-        lines = "".join(f"<li>{line}</li>" for line in self.approximations)
+        lines = "".join(f"<li>{escape(line)}</li>" for line in self.approximations)
         table = self.table.to_html(float_format="{:.3g}".format)
         said = " ".join([*(f"The exact model: {note}" for note in self.notes), self.sentence])
-        return f"<ul>{lines}</ul><p>{self._title()}</p>{table}<p>{said}</p>"
+        return f"<ul>{lines}</ul><p>{self._title()}</p>{table}<p>{escape(said)}</p>"
 
     def _title(self) -> str:
         asked = next(iter(self.found.values())).truth

@@ -99,7 +99,7 @@ def _digest_of(name: str, value: Any) -> str:
     except ValueError as trouble:
         raise ValueError(
             f"checkpoint cannot tell whether {name} is the same in another process: {trouble} Give "
-            "a named function, or fit without checkpoint."
+            "a named function or a dataclass, or fit without checkpoint."
         ) from trouble
 
 

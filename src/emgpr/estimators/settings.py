@@ -202,8 +202,8 @@ def check_choices(model: Any) -> None:
         names = ", ".join(f'"{name}"' for name in ("auto", *LEARNERS))
         raise ValueError(
             f"latent_learner={learner!r}; expected {names}, an object with a method learn(x, y, "
-            "kernel), a scikit-learn GaussianProcessRegressor, or a list with one of those for "
-            "each output."
+            "kernel), or a scikit-learn GaussianProcessRegressor, of which there may be a list, "
+            "one for each output."
         )
 
 

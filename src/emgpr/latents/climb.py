@@ -17,6 +17,7 @@ from emgpr.checkpoint import NOTHING_KEPT, Ledger
 from emgpr.execution import chunks, each
 from emgpr.kernels import without_noise
 from emgpr.latents.latent import Latent
+from emgpr.latents.learner import check_counts
 from emgpr.latents.prior import Prior, noise_prior, variances
 from emgpr.latents.search import Search, search_space
 from emgpr.latents.starts import NOTHING, SLOPE, Peaks, find_peaks
@@ -31,6 +32,9 @@ CLEAR = 1e-5  # noise variance of a standardised output below which its likeliho
 
 class Climb(ABC):
     """A learner that climbs; each kind says what, and of which sites."""
+
+    def __post_init__(self) -> None:
+        check_counts(self)
 
     def taken(self, table: Observations) -> Observations:
         """The sites that are learned from, of a table in which all tasks were read everywhere."""

@@ -1,6 +1,8 @@
 """Who does step 1: anything with one method."""
 
-from typing import Protocol, runtime_checkable
+from dataclasses import fields
+from numbers import Integral
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -25,3 +27,14 @@ class LatentLearner(Protocol):
         were set.
         """
         ...
+
+
+def check_counts(learner: Any) -> None:
+    """Raise if a setting of one of our learners is not a number of something."""
+    for field in fields(learner):
+        value, least = getattr(learner, field.name), 2 if field.name == "n_sites" else 1
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+            raise ValueError(
+                f"{type(learner).__name__}: {field.name}={value!r}; expected a whole number of at "
+                f"least {least}."
+            )

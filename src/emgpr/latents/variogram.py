@@ -19,6 +19,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from emgpr.kernels import Pairs, evaluate
 from emgpr.latents.climb import signal_of, trouble, white
 from emgpr.latents.latent import Latent
+from emgpr.latents.learner import check_counts
 from emgpr.latents.poe import likelihood_of_batches
 from emgpr.latents.search import distances, is_length_scale, search_space
 from emgpr.observations import Observations
@@ -48,6 +49,9 @@ class Variogram:
     n_lags: int = 15
     n_sites: int = 600  # at most
     max_iter: int = 120
+
+    def __post_init__(self) -> None:
+        check_counts(self)
 
     def learn(self, x: Float[Array, "n P"], y: Float[Array, " n"], kernel: Kernel) -> Latent:
         """Kernel and noise whose variogram is nearest to that of the readings."""

@@ -208,7 +208,8 @@ def _loss(tables: Observations, start: Mixture, device: str, *, curved: bool) ->
     shape = start.W.shape
     alone = tables.table(0) if L == 1 else None
     free = None if start.free is None else start.free.ravel()
-    curved = curved and FEW * start.W.size <= tables.n_tasks * tables.n_sites
+    structured = shape[0] == 1 and tables.complete  # the same for all members, whoever is left
+    curved = curved and not structured and FEW * start.W.size <= tables.n_tasks * tables.n_sites
     spans: list[Span | None] = [None]
     if tables.n_tasks * tables.n_sites > (SMALL if device == "cpu" else LARGE):
         spans = [_span(tables.table(i), start, K[i]) for i in range(L)]
