@@ -83,17 +83,33 @@ def span_against_dense() -> Numbers:
 
 
 def predictions_by_either() -> Numbers:
-    """Weights learned in the span and densely, 200 sites × 5: how far predictions are apart."""
-    problem = simulated(200, 5)
+    """Weights learned in the span and densely, 400 sites × 5: how far predictions are apart.
 
-    def predicted() -> Any:
-        model = EMGPR.paper(batch_size=None, random_state=0).fit(problem.X, problem.Y)
+    Of searches that go on to the end, and of the search in the span as it stops.
+    """
+    problem = simulated(400, 5)
+    to_the_end = {"CLOSE": 1e-11, "FLAT": 1e-13}
+    spans: list[Any] = []
+
+    def watched(*args: Any) -> Any:
+        spans.append(span_of(*args))
+        return spans[-1]
+
+    def predicted(span: Callable[..., Any] = watched, **settings: float) -> Any:
+        model = EMGPR.paper(batch_size=None, max_iter=2000, random_state=0)
+        with mock.patch.multiple("emgpr.weights.fit", span_of=span, **settings):
+            model.fit(problem.X, problem.Y)
         return model.predict(problem.X_new, return_std=True)
 
-    mean, std = predicted()
-    with mock.patch("emgpr.weights.fit.span_of", return_value=None):
-        dense, _ = predicted()
-    return {"largest_difference_in_sd": float((np.abs(mean - dense) / std).max())}
+    stopped, _ = predicted()
+    mean, _ = predicted(**to_the_end)
+    if not any(spans):
+        raise RuntimeError("the span was not thought worth it")
+    dense, std = predicted(lambda *_: None, **to_the_end)
+    return {
+        "largest_difference_in_sd": float((np.abs(mean - dense) / std).max()),
+        "of_the_default's_stop_(rms)": float(np.sqrt(np.mean(((stopped - dense) / std) ** 2))),
+    }
 
 
 def many_places(places: int = 100_000) -> Numbers:
