@@ -4,6 +4,7 @@ import warnings
 
 import matplotlib.image
 import numpy as np
+import pandas as pd
 import pytest
 from commanding import COLUMNS, done, says
 from numpy.testing import assert_allclose, assert_array_equal
@@ -147,3 +148,17 @@ def test_predictions_need_the_names_of_columns(here):
     result = says("predict", "nameless.emgpr", "--at", "new.csv", "-o", "p.csv")
     assert result.exit_code == 3
     assert "fitted to arrays, whose columns have no names" in result.stderr
+
+
+def test_a_model_without_readings_predicts_and_is_refused_where_they_are_needed(here):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(0, 5, (150, 2)), columns=["Xloc", "Yloc"])
+    Y = pd.DataFrame({"Cd": np.sin(X["Xloc"]) + 0.1 * rng.normal(size=150)})
+    emgpr.OnePassGP(n_functions=100, random_state=0).fit(X, Y).save("once.emgpr")
+    done("predict", "once.emgpr", "--at", "new.csv", "-o", "p.csv")
+    assert read_table("p.csv")["Cd"].notna().all()
+    for asked in (["validate"], ["plot", "shares", "-o", "s.png"], ["report", "-o", "r.html"]):
+        command, *others = asked
+        result = says(command, "once.emgpr", *others)
+        assert result.exit_code == 3, (result.output, result.exception)
+        assert "OnePassGP, which keeps no readings" in result.stderr

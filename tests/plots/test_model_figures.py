@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from simulated import known_model, world
 from sklearn.gaussian_process.kernels import Matern
 
+from emgpr import OnePassGP, plots
 from emgpr.plots import coregionalization, latents, member_weights, variograms
 from emgpr.plots.latents import strongest
 from emgpr.plots.surface import places
@@ -149,3 +150,12 @@ def test_they_draw_on_the_axes_they_are_given(metals):
     assert (coregionalization(metals, axes=axes) == axes).all()
     with pytest.raises(ValueError, match="axes holds 4 axes; this picture has 3 panels"):
         latents(metals, axes=axes)
+
+
+@pytest.mark.parametrize(
+    "picture",
+    ["maps", "latents", "coregionalization", "variograms", "measured_against_predicted"],
+)
+def test_a_model_without_readings_is_refused_by_name(picture):
+    with pytest.raises(TypeError, match=r"keeps its readings.*got OnePassGP"):
+        getattr(plots, picture)(OnePassGP())

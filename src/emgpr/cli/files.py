@@ -101,8 +101,8 @@ def codes(missing: str | None) -> list[str]:
     return [code for code in between_commas(missing) if code]
 
 
-def read_model(file: Path) -> Any:
-    """The fitted model of a file."""
+def read_model(file: Path, *, for_readings: str = "") -> Any:
+    """The fitted model of a file, which must have kept its readings if they are for something."""
     with reading():
         from emgpr import load
         from emgpr.io.files import existing
@@ -114,7 +114,14 @@ def read_model(file: Path) -> Any:
                 "emgpr fit, and give that.",
                 BAD_DATA,
             )
-        return load(found)
+        model = load(found)
+        if for_readings and not hasattr(model, "training_data"):
+            raise complain(
+                f"{file} holds a model of class {type(model).__name__}, which keeps no readings; "
+                f"{for_readings} is made from them. emgpr predict and emgpr grid work with it.",
+                BAD_DATA,
+            )
+        return model
 
 
 def with_places(table: Any, names: Sequence[str], what: str) -> Any:

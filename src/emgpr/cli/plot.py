@@ -53,7 +53,7 @@ def plot(
       emgpr plot jura.emgpr calibration -o calibration.pdf
     """
     to_write(out, force, ENDINGS)
-    fitted = read_model(model)
+    fitted = read_model(model, for_readings="a picture")
     fitted.verbose = progress()
     chosen = None if outputs is None else given.words(outputs, "--outputs")
     of = given.units_of(units)

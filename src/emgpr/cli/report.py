@@ -28,7 +28,7 @@ def report(
     """
     to_write(out, force, (".html", ".htm"))
     named = given.units_of(units)
-    fitted = read_model(model)
+    fitted = read_model(model, for_readings="a report")
     if isinstance(named, dict):
         given.known_to(fitted, named, "--units", inputs=True)
     from emgpr.report import write_report

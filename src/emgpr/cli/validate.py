@@ -119,7 +119,7 @@ def _read(source: Path) -> Any:
         raise complain(
             f"{source} is a table: name its columns with -x and -y. Or give a fitted model.", USAGE
         )
-    model = read_model(source)
+    model = read_model(source, for_readings="a validation")
     model.verbose = progress()
     return model
 

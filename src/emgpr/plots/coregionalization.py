@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from emgpr.plots.labels import DIVERGING, latent_name, literal, short, titled, upright
-from emgpr.plots.panels import panels
+from emgpr.plots.panels import panels, with_readings
 
 WRITTEN = 16  # outputs up to which numbers are written into the cells
 
@@ -23,7 +23,7 @@ def coregionalization(
     set, up to `limit` of them, else none. All on the model's scale, after transforms.
     Returns a flat array of axes.
     """
-    parts = model.signal_correlations()
+    parts = with_readings(model).signal_correlations()
     few = len(parts) <= limit
     shown = range(len(parts)) if by_latent or (by_latent is None and few) else range(0)
     tables = {"correlation of signals": parts.sum(axis=0)}

@@ -17,7 +17,7 @@ from emgpr.plots.labels import (
     titled,
     with_unit,
 )
-from emgpr.plots.panels import label_outer, panels, plain
+from emgpr.plots.panels import label_outer, panels, plain, with_readings
 from emgpr.plots.surface import (
     as_fitted,
     as_on_paper,
@@ -49,7 +49,7 @@ def latents(
     with the most variance are drawn, of the latents in `which` if that is given. `nodes`
     as in `maps`. Returns a flat array of axes.
     """
-    X = running_on(model, model.training_data()[0])
+    X = running_on(model, with_readings(model).training_data()[0])
     nodes = places(X, nodes)
     processes = strongest(model, which, limit)
     W = aligned(model.weights_).mean(axis=0)

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from emgpr.plots.labels import BLUE, Units, is_log, literal, log_ticks, titled, with_unit, within
-from emgpr.plots.panels import chosen, label_outer, panels, plain
+from emgpr.plots.panels import chosen, label_outer, panels, plain, with_readings
 from emgpr.plots.surface import (
     as_fitted,
     as_on_paper,
@@ -43,7 +43,7 @@ def maps(
     Returns axes of shape (2, D), as `axes` must be; of a model with one input (1, D), with lines,
     95% bands and the readings.
     """
-    X, Y = model.training_data()
+    X, Y = with_readings(model).training_data()
     X = running_on(model, X)
     names, nodes = chosen(model.output_names_, outputs), places(X, nodes)
     inputs = as_fitted(model, nodes)

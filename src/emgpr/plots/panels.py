@@ -51,6 +51,16 @@ def chosen(names: Sequence[str], outputs: Sequence[str] | str | None) -> list[st
     return wanted
 
 
+def with_readings(model: Any) -> Any:
+    """The model, if it is one that has kept its readings."""
+    if not hasattr(model, "training_data"):
+        raise TypeError(
+            f"this picture is of a fitted estimator that keeps its readings, such as EMGPR; got "
+            f"{type(model).__name__}. Draw what its predict says, or fit EMGPR to some of the rows."
+        )
+    return model
+
+
 def label_outer(drawn: np.ndarray, x: str, y: str) -> None:
     """Axis labels to the left of rows and below columns, some of which end sooner than others."""
     placed = [(ax, ax.get_subplotspec()) for ax in drawn.flat]

@@ -17,7 +17,7 @@ from emgpr.plots.labels import (
     with_unit,
     within,
 )
-from emgpr.plots.panels import chosen, panels, plain
+from emgpr.plots.panels import chosen, panels, plain, with_readings
 
 
 def measured_against_predicted(
@@ -70,7 +70,9 @@ def measured_against_predicted(
 
 def found_by(checked: Any) -> CrossValidation:
     """What cross-validation found: given, or by the model that is."""
-    return checked if isinstance(checked, CrossValidation) else checked.cross_validate()
+    if isinstance(checked, CrossValidation):
+        return checked
+    return with_readings(checked).cross_validate()
 
 
 def _even_on_logs(centre: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> bool:

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from emgpr.geo import is_geographic
 from emgpr.plots.labels import BLUE, GREY, VERMILLION, Units, literal, titled
-from emgpr.plots.panels import chosen, panels, plain
+from emgpr.plots.panels import chosen, panels, plain, with_readings
 
 FEW = 4  # outputs of which all pairs are drawn, unless asked otherwise
 FINER = 4  # bins of the model's line, for one of the readings'
@@ -35,7 +35,7 @@ def variograms(
     by that of the first input. Returns a flat array of axes, in the order of `pairs`: of A, B
     and C (A, A), (B, A), (B, B), (C, A), …
     """
-    names = chosen(model.output_names_, outputs)
+    names = chosen(with_readings(model).output_names_, outputs)
     triangle = len(names) <= FEW if cross is None else cross
     pairs = [(a, a) for a in names]
     if triangle:
