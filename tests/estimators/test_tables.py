@@ -147,10 +147,43 @@ def test_the_frame_may_hold_quantiles_and_chances_too(model):
         model.predict_frame(SITES[:4], quantiles=[5, 95])
 
 
-def test_the_frame_of_many_places_is_made_in_blocks(model, monkeypatch):
-    whole = model.predict_frame(SITES, quantiles=[0.9])
+@pytest.mark.parametrize(
+    "told",
+    [
+        lambda model: model.predict_frame(SITES, quantiles=[0.9]),
+        lambda model: model.predict(SITES),
+        lambda model: model.predict(SITES, statistic="mean", include_noise=False),
+        lambda model: np.hstack(model.predict(SITES, return_std=True)),
+        lambda model: model.predict(SITES, return_cov=True)[1],
+        lambda model: model.predict_quantiles(SITES, [0.1, 0.9]),
+        lambda model: model.predict_quantiles(SITES, 0.5),
+        lambda model: model.predict_exceedance(SITES, {"Ni": 0.25}),
+    ],
+)
+def test_many_places_are_predicted_in_blocks(model, monkeypatch, told):
+    whole = told(model)
+    sizes = []
+    believe = type(model)._believe
+    monkeypatch.setattr(
+        type(model),
+        "_believe",
+        lambda self, x, *args, **how: sizes.append(len(x)) or believe(self, x, *args, **how),
+    )
     monkeypatch.setattr(
         "emgpr.estimators.predictor.chunks",
         lambda n, *_, **__: [range(i, min(i + 7, n)) for i in range(0, n, 7)],
     )
-    assert_allclose(model.predict_frame(SITES, quantiles=[0.9]), whole, rtol=1e-12)
+    assert_allclose(told(model), whole, rtol=1e-12)
+    assert sum(sizes) == len(SITES)
+    assert max(sizes) == 7
+
+
+def test_a_known_output_informs_places_of_every_block(model, monkeypatch):
+    known = np.full((len(SITES), 3), np.nan)
+    known[0, 1] = 9.0
+    whole = model.predict(SITES, observed=known)
+    monkeypatch.setattr(
+        "emgpr.estimators.predictor.chunks",
+        lambda n, *_, **__: [range(i, min(i + 7, n)) for i in range(0, n, 7)],
+    )
+    assert_array_equal(model.predict(SITES, observed=known), whole)

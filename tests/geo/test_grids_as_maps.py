@@ -101,7 +101,8 @@ def test_blocks_of_cells_are_as_one(globe, monkeypatch):
     assert_allclose(globe.predict_grid(1.0)["o0"], whole["o0"], rtol=1e-12)
 
 
-def test_progress_is_shown_when_asked_for(capsys):
+def test_progress_is_shown_when_asked_for(capsys, monkeypatch):
+    monkeypatch.setattr("emgpr.estimators.predictor.MANY", 5)
     model = a_model(names=("x", "y")).set_params(verbose=1)
     model.predict_grid(1.0)
     assert "Predicting: blocks of cells" in capsys.readouterr().err

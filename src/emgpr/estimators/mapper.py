@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from sklearn.utils.validation import check_is_fitted
 
 from emgpr import __version__, geo
-from emgpr.estimators.door import input_names
+from emgpr.estimators.door import enter_inputs, input_names
 from emgpr.estimators.gathered import is_lazy
 from emgpr.estimators.lazy import lazy_map
 from emgpr.estimators.predictor import Predictor
@@ -193,7 +193,8 @@ class Mapper(Predictor):
             for name, lead in wanted.shapes().items()
         }
         X = places[rows] if names is None else pd.DataFrame(places[rows], columns=list(names))
-        for block, belief in self._beliefs(X, wanted.include_noise, "Predicting: blocks of cells"):
+        x = enter_inputs(self, X) if len(rows) else places[rows]
+        for block, belief in self._beliefs(x, wanted.include_noise, "Predicting: blocks of cells"):
             at = rows[block]
             for name, part in wanted.of(self._scale, belief).items():
                 answer[name][..., at, :] = part

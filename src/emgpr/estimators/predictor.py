@@ -4,7 +4,7 @@ All of it follows from what is believed of the outputs at new sites, wherever th
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from typing import Any, Literal, Self
 
@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from emgpr.estimators.door import as_table, check_inputs, enter_inputs, enter_outputs, ordered
+from emgpr.estimators.door import as_table, enter_inputs, enter_outputs, ordered
 from emgpr.estimators.gathered import is_lazy
 from emgpr.estimators.lazy import lazy_exceedance, lazy_frame, lazy_predict, lazy_quantiles
 from emgpr.estimators.wanted import quantiles_of, thresholds_of
@@ -25,6 +25,8 @@ from emgpr.prediction import Belief
 from emgpr.transforms import Marginals
 
 Array = np.ndarray
+
+MANY = 10_000  # places, of which a bar is shown while they are predicted
 
 
 class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -122,17 +124,23 @@ class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )  # fmt: skip
         one = len(self.weights_) == 1 and statistic == "median"
         with_cov = return_std or return_cov or not one
-        belief = self._belief(X, observed, include_noise, with_cov)
-        centre = self._scale.median(belief) if statistic == "median" else self._scale.mean(belief)
+        centre_of = self._scale.median if statistic == "median" else self._scale.mean
+
+        def tell(belief: Belief) -> tuple[Array, ...]:
+            if not return_std and not return_cov:
+                return (centre_of(belief),)
+            cov = self._scale.covariance(belief)
+            std = np.sqrt(np.maximum(np.einsum("mdd->md", cov), 0.0))
+            return centre_of(belief), cov if return_cov else std
+
+        centre, *spread = self._of_rows(X, observed, include_noise, tell, with_cov=with_cov)
         if self._flat:
             centre = centre[:, 0]
-        if not return_std and not return_cov:
-            return centre
-        cov = self._scale.covariance(belief)
         if return_cov:
-            return centre, cov
-        std = np.sqrt(np.maximum(np.einsum("mdd->md", cov), 0.0))
-        return centre, std[:, 0] if self._flat else std
+            return centre, spread[0]
+        if return_std:
+            return centre, spread[0][:, 0] if self._flat else spread[0]
+        return centre
 
     def predict_quantiles(
         self, X: Any, q: Any, *, observed: Any = None, include_noise: bool = True
@@ -159,8 +167,11 @@ class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if is_lazy(X):
             self._scale.quantiles(self._blank, np.atleast_1d(wanted))  # whether q can be
             return lazy_quantiles(self, X, observed, wanted, include_noise=include_noise)
-        belief = self._belief(X, observed, include_noise)
-        values = self._scale.quantiles(belief, np.atleast_1d(wanted))
+
+        def tell(belief: Belief) -> tuple[Array, ...]:
+            return (np.moveaxis(self._scale.quantiles(belief, np.atleast_1d(wanted)), 0, -1),)
+
+        values = np.moveaxis(self._of_rows(X, observed, include_noise, tell)[0], -1, 0)
         values = values[..., 0] if self._flat else values
         return values[0] if wanted.ndim == 0 else values
 
@@ -180,8 +191,11 @@ class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             return lazy_exceedance(
                 self, X, observed, threshold=threshold, include_noise=include_noise
             )
-        belief = self._belief(X, observed, include_noise)
-        chance = self._scale.exceedance(belief, threshold)
+
+        def tell(belief: Belief) -> tuple[Array, ...]:
+            return (self._scale.exceedance(belief, threshold),)
+
+        (chance,) = self._of_rows(X, observed, include_noise, tell)
         return chance[:, 0] if self._flat else chance
 
     def sample_y(
@@ -219,18 +233,41 @@ class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         x = enter_inputs(self, X)
         return self._believe(x, observed, with_cov=with_cov, include_noise=include_noise)
 
-    def _beliefs(self, X: Any, include_noise: bool, label: str) -> Iterator[tuple[slice, Belief]]:
-        """The belief about some of the rows of X after another, so that memory does not grow."""
+    def _of_rows(
+        self,
+        X: Any,
+        observed: Any,
+        include_noise: bool,
+        tell: Callable[[Belief], tuple[Array, ...]],
+        *,
+        with_cov: bool = True,
+    ) -> tuple[Array, ...]:
+        """What is told of the rows of X: some after another, unless what is known informs all."""
+        check_is_fitted(self)
+        x = enter_inputs(self, X)
+        if observed is not None:
+            return tell(self._believe(x, observed, with_cov=with_cov, include_noise=include_noise))
+        beliefs = self._beliefs(x, include_noise, "Predicting: blocks of places", with_cov=with_cov)
+        parts = [tell(belief) for _, belief in beliefs]
+        return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+
+    def _beliefs(
+        self, x: Float[Array, "M P"], include_noise: bool, label: str, *, with_cov: bool = True
+    ) -> Iterator[tuple[slice, Belief]]:
+        """The belief about some of the rows of x after another, so that memory does not grow."""
+        how = {"with_cov": with_cov, "include_noise": include_noise}
+        n, each = len(x), 64.0 * len(self.weights_) * self.n_outputs_**2
+        blocks = chunks(n, each, 1) if n else []
+        if self.verbose and len(blocks) == 1 and n > MANY:
+            blocks = chunks(n, 1.0, 1, budget=n / 10)
+        if len(blocks) == 1:
+            yield slice(0, n), self._believe(x, None, **how)
+            return
         quiet = copy(self)
         quiet.verbose = 0  # one bar, of blocks
-        n, each = len(X), 64.0 * len(self.weights_) * self.n_outputs_**2
-        blocks = chunks(n, each, 1) if n else []
-        if self.verbose and len(blocks) == 1:
-            blocks = chunks(n, 1.0, 1, budget=max(1.0, n / 10))
         for run in track(blocks, len(blocks), label, self.verbose):
             block = slice(run.start, run.stop)
-            some = X.iloc[block] if isinstance(X, pd.DataFrame) else X[block]
-            yield block, quiet._belief(some, None, include_noise)
+            yield block, quiet._believe(x[block], None, **how)
 
     def predict_frame(
         self,
@@ -255,15 +292,13 @@ class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             settings = {"quantiles": quantiles, "exceedance": exceedance}
             return lazy_frame(self, X, observed, columns, include_noise=include_noise, **settings)
         X = as_table(X)
-        if observed is None:
-            numbers = check_inputs(self, X, fitting=False)
-            table = X if isinstance(X, pd.DataFrame) else numbers
-            beliefs = self._beliefs(table, include_noise, "Predicting: blocks of places")
-            parts = [self._values(belief, q, above) for _, belief in beliefs]
-        else:  # what is known at one place informs all others
-            parts = [self._values(self._belief(X, observed, include_noise), q, above)]
+
+        def tell(belief: Belief) -> tuple[Array, ...]:
+            return (self._values(belief, q, above),)
+
+        (values,) = self._of_rows(X, observed, include_noise, tell)
         index = X.index if isinstance(X, pd.DataFrame) else None
-        return pd.DataFrame(np.concatenate(parts), index=index, columns=columns)
+        return pd.DataFrame(values, index=index, columns=columns)
 
     def _columns(self, q: Float[Array, " k"], above: Float[Array, " D"]) -> list[str]:
         """Names of what is told of each output, once each."""

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 from jaxtyping import Float, Int
+from joblib import cpu_count
 from scipy.spatial import KDTree
 from sklearn.gaussian_process.kernels import Kernel
 
@@ -68,9 +69,12 @@ class _Neighbours:
         self.trees = [(at, KDTree(known.x[at] / scale), min(n, len(at))) for at in sites]
         self.width = sum(n for _, _, n in self.trees)
 
-    def of(self, x: Float[Array, "m P"]) -> Int[Array, "m n"]:
+    def of(self, x: Float[Array, "m P"], threads: int = 1) -> Int[Array, "m n"]:
         """Sites near each row of x, once each; −1 fills the row."""
-        found = [at[tree.query(x / self.scale, k=range(1, n + 1))[1]] for at, tree, n in self.trees]
+        found = [
+            at[tree.query(x / self.scale, k=range(1, n + 1), workers=threads)[1]]
+            for at, tree, n in self.trees
+        ]
         sites = np.sort(np.concatenate(found, axis=1), axis=1)
         sites[:, 1:][sites[:, 1:] == sites[:, :-1]] = -1
         sites = -np.sort(-sites, axis=1)
@@ -97,9 +101,10 @@ def _condition(
     known, new, Bs, noise = known.on(device), put(x, device), put(B, device), put(noise, device)
     xp = namespace(new)
     step = max(1, int(room(device) // (8 * near.width**2 * (3 * D * D + Q + P))))
+    threads = cpu_count() if device.startswith("cuda") else 1  # or a GPU would wait for them
     for start in range(0, len(x), step):
         at = slice(start, start + step)
-        tables = known.at(near.of(x[at]))
+        tables = known.at(near.of(x[at], threads))
         K = matrices(kernels, tables.x)
         Kx = matrices(kernels, tables.x, new[at, None])
         seen = tables.seen.reshape(len(tables.x), -1, 1)
