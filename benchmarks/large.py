@@ -2,6 +2,7 @@
 
     PYTHONPATH=src python -m benchmarks.large growth --sizes 10000 100000 1000000
     PYTHONPATH=src python -m benchmarks.large wide members partition learners
+    PYTHONPATH=src python -m benchmarks.large growth wide --sizes 1000000 --device cuda
 
 Rows are printed, and kept in benchmarks/results/large.json in the place of those of the same
 experiment and size; `python -m benchmarks.large_table --docs` makes the tables of docs/large.md of
@@ -26,6 +27,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Matern
 
 from benchmarks.data import PROBLEMS, Problem, amsua
+from benchmarks.gpu import machine
 from benchmarks.known import Known, draw
 from benchmarks.worker import peak_memory
 from emgpr.latents import DTC, FITC, LEARNERS, PITC, VFE, PoE
@@ -55,23 +57,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.large", description=__doc__)
     parser.add_argument("experiments", nargs="+", choices=EXPERIMENTS)
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, help="places, of growth")
+    parser.add_argument("--device", default="cpu", help="where growth and wide are learned")
+    parser.add_argument("--file", type=Path, default=FILE, help="where rows are kept")
     args = parser.parse_args()
     for name in args.experiments:
         for row in EXPERIMENTS[name](args):
             row = {"experiment": name, **row, **circumstances()}
             print(json.dumps(row), flush=True)
-            keep(row)
+            keep(row, args.file)
 
 
 def growth(args: argparse.Namespace) -> Iterator[Row]:
     """Three outputs, more and more places; 100,000 are predicted, with standard deviations."""
     for N in args.sizes:
-        yield measured(draw(N, 3, PLACES), {})
+        yield measured(draw(N, 3, PLACES), on(args.device))
 
 
-def wide(_: argparse.Namespace) -> Iterator[Row]:
+def wide(args: argparse.Namespace) -> Iterator[Row]:
     """Ten outputs at 50,000 places; 10,000 are predicted."""
-    yield measured(draw(50_000, 10, 10_000), {})
+    yield measured(draw(50_000, 10, 10_000), on(args.device))
 
 
 def members(_: argparse.Namespace) -> Iterator[Row]:
@@ -143,6 +147,11 @@ def measured(world: Known, settings: dict[str, Any]) -> Row:
     }
 
 
+def on(device: str) -> dict[str, Any]:
+    """What is set to learn on a device; of the CPU, nothing."""
+    return {} if device == "cpu" else {"device": device}
+
+
 def fit_and_predict(file: str, settings: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, Row]:
     """The defaults, on readings in a file."""
     from emgpr import EMGPR
@@ -168,6 +177,7 @@ def fit_and_predict(file: str, settings: dict[str, Any]) -> tuple[np.ndarray, np
         "batch": len(model.batches_[0]),
         "kernels": [str(kernel) for kernel in model.kernels_],
         "warnings": [str(warning.message)[:80] for warning in said],
+        **(machine(settings["device"]) if "device" in settings else {}),
     }
     return mean, std, cost
 
@@ -216,7 +226,7 @@ def circumstances() -> Row:
     }
 
 
-def keep(row: Row, file: Path = FILE) -> None:
+def keep(row: Row, file: Path) -> None:
     """In the place of a row of the same experiment and the same settings."""
     rows = json.loads(file.read_text()) if file.exists() else []
     known = [old for old in rows if _key(old) != _key(row)]
@@ -224,7 +234,7 @@ def keep(row: Row, file: Path = FILE) -> None:
 
 
 def _key(row: Row) -> tuple:
-    names = ("experiment", "N", "D", "partition", "n_members", "seed", "data", "learner")
+    names = ("experiment", "N", "D", "partition", "n_members", "seed", "data", "learner", "device")
     return tuple(row.get(name) for name in names)
 
 

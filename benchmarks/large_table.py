@@ -47,7 +47,7 @@ def costs(rows: Sequence[Row]) -> str:
     ]  # fmt: skip
     body = [
         [
-            f"{row['N']:,} × {row['D']}",
+            f"{row['N']:,} × {row['D']}" + (f", {row['device']}" if "device" in row else ""),
             f"{row['M']:,}",
             *(f"{row[key]:.0f}" for key in ("fit_s", "fit_cpu_s", "predict_s", "predict_cpu_s")),
             f"{row['peak_gib']:.1f}",
@@ -55,15 +55,15 @@ def costs(rows: Sequence[Row]) -> str:
             f"{row['ratio_signal']:.3f}",
             held(row),
         ]
-        for row in sorted(rows, key=lambda row: row["N"])
+        for row in sorted(rows, key=lambda row: (row["N"], "device" in row))
     ]
     return aligned(header, body)
 
 
 def growth(rows: Sequence[Row]) -> str:
     """The costs, and how processor time grows from the least N to the greatest."""
-    ordered = sorted(rows, key=lambda row: row["N"])
-    text = costs(ordered)
+    text = costs(rows)
+    ordered = sorted((row for row in rows if "device" not in row), key=lambda row: row["N"])
     first, last = ordered[0], ordered[-1]
     if first is last:
         return text
