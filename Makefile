@@ -44,7 +44,7 @@ bench: $(VENV)/.geo  ## against the peers that install, on one core: rows, then 
 
 test-lowest: build/lowest/.tests  ## the tests on the lowest versions that pyproject.toml declares
 	OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest -n auto --dist worksteal \
-		-W ignore::DeprecationWarning  # of old versions, by the newer ones below them
+		-W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning  # of old versions, by newer ones
 
 test-newest:         ## linters, types and tests on the newest versions there are
 	$(MAKE) test VENV=build/newest LOCK=

@@ -30,8 +30,8 @@ def spectrum(kernel: sk.Kernel, omega: Float[Array, "K P"], volume: float) -> Sp
     Over all frequencies of a box with sides T, ω = 2πm/T, the variances sum to k(0):
 
     >>> omega = 2 * np.pi / 20.0 * np.arange(-40.0, 41.0)[:, None]
-    >>> spectrum(sk.RBF(2.0), omega, volume=20.0)[0].sum().round(12)
-    np.float64(1.0)
+    >>> float(spectrum(sk.RBF(2.0), omega, volume=20.0)[0].sum().round(12))
+    1.0
     """
     raise ValueError(f"kernel={kernel} has no spectrum that is known here; expected {KNOWN}.")
 
