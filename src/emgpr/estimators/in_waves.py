@@ -232,7 +232,7 @@ def corners_of(box: Any, corners: Float[Array, "2 P"]) -> Float[Array, "2 P"]:
                 "value of each input."
             )
     for p, (low, high) in enumerate(corners.T):
-        if not low < high:
+        if not (low < high and np.isfinite(high - low)):
             raise ValueError(
                 f"Input {p} goes from {low:g} to {high:g}; expected a range. Leave out an input "
                 "that has one value, or give box=(lows, highs) if others are to come."
