@@ -110,6 +110,21 @@ def test_a_code_for_missing_in_a_later_chunk_is_told(data, fitted):
         copy.deepcopy(fitted).partial_fit(X, Y, learn=False)
 
 
+@pytest.mark.parametrize("value", [0.0, 7.3, -1e9])
+def test_an_output_that_wakes_up_after_the_start_is_refused(value, data):
+    X, Y = data
+    still = np.column_stack([Y[:, 0], np.full(len(Y), value)])
+    with pytest.warns(UserWarning, match="one value only"):
+        model = quick(box=BOX).partial_fit(X[:200], still[:200])
+    model.partial_fit(X[200:], still[200:], learn=False)
+    before, n = model.predict(X), model.n_sites_
+    still[-1, 1] += 1.0
+    with pytest.raises(ValueError, match=r"Output '1' had one value only .* with start\(X, y\)"):
+        model.partial_fit(X[200:], still[200:])
+    assert model.n_sites_ == n
+    assert_allclose(model.predict(X), before)
+
+
 def test_an_ascent_cut_short_is_told(data):
     with pytest.warns(ConvergenceWarning, match="did not converge within max_iter=1"):
         model = quick(max_iter=1).fit(*data)

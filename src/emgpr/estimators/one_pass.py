@@ -195,6 +195,7 @@ class OnePassGP(Configured, StoredSums, InWaves):
         with all_or_nothing(self):
             self._sums = self._sums + sums
             self._refuse_unread()
+            self._refuse_awake()
             if learn:
                 return self.learn()
             self._hold(self._mixture, self._basis)
