@@ -67,6 +67,63 @@ def test_a_digest_tells_values_apart_and_not_what_they_remember():
     assert len({before, *map(digest, others)}) == 1 + len(others)
 
 
+class Curt:
+    """Does not show what it holds; nor do torch's modules."""
+
+    def __init__(self, held):
+        self.held = held
+
+    def __repr__(self):
+        return "Curt()"
+
+
+class Module(Curt):
+    def state_dict(self):
+        return {"weight": Tensor(self.held)}
+
+
+class Tensor(Curt):
+    def detach(self):
+        return self
+
+    cpu = detach
+
+    def numpy(self):
+        return np.array(self.held)
+
+
+def made(held):
+    return lambda x: held * x
+
+
+def recursive(held):
+    def function(n):
+        return held if n == 0 else function(n - 1)
+
+    return function
+
+
+@pytest.mark.parametrize("make", [Curt, Module, Tensor, made, recursive])
+def test_what_is_not_shown_is_told_apart(make):
+    assert digest(make(0.5)) == digest(make(0.5)) != digest(make(0.25))
+
+
+def test_functions_without_a_name_are_told_apart():
+    functions = [
+        lambda x: x + 1,
+        lambda x: x + 2,
+        lambda x: np.exp(x),
+        lambda x: np.log(x),
+        lambda x, by=1: x + by,
+        lambda x, by=2: x + by,
+        lambda x: [i + 1 for i in x],
+        lambda x: [i + 2 for i in x],
+        lambda x: x in {"a", "b"},
+        lambda x: x in {"a", "c"},
+    ]
+    assert len(set(map(digest, functions))) == len(functions)
+
+
 def test_the_same_is_the_same_in_other_words():
     assert digest(np.int64(1)) == digest(1)
     assert digest(np.float32(0.5), np.bool_(True), np.str_("a")) == digest(0.5, True, "a")

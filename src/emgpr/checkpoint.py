@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
 from time import monotonic
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -76,16 +76,45 @@ def _parts(value: Any) -> Iterator[bytes | memoryview]:
         yield from _parts(value.bit_generator.state)
     elif isinstance(value, np.random.RandomState):
         yield from _parts(value.get_state(legacy=False))
+    elif isinstance(value, FunctionType) and "<" in value.__qualname__:
+        yield from _unnamed(value)
     elif isinstance(value, FunctionType | BuiltinFunctionType | type) or _is_named(value):
         yield f"{getattr(value, '__module__', '')}.{value.__name__}".encode()
     elif isinstance(value, partial):
         yield from _parts((value.func, value.args, dict(sorted(value.keywords.items()))))
     elif hasattr(value, "get_params"):
         yield from _parts(dict(sorted(vars(value).items())))
+    elif hasattr(value, "detach"):  # a tensor, of which repr shows some numbers
+        yield from _parts(value.detach().cpu().numpy())
     elif not isinstance(value, str) and ADDRESS.search(repr(value)):
         raise ValueError(f"{value!r} is written with its place in memory, which changes.")
     else:
         yield repr(value).encode()
+        # Which may not show all that it holds; of torch's modules, what was learned is there.
+        learned = hasattr(value, "state_dict")
+        held = value.state_dict() if learned else getattr(value, "__dict__", {})
+        if held:
+            yield from _parts(list(held.items()))
+
+
+def _unnamed(function: FunctionType) -> Iterator[bytes | memoryview]:
+    """A lambda, or a function made in another, by what it does and what it was made with."""
+    yield from _instructions(function.__code__)
+    yield from _parts((function.__defaults__, function.__kwdefaults__))
+    held = [cell.cell_contents for cell in function.__closure__ or ()]
+    yield from _parts([own for own in held if own is not function])
+
+
+def _instructions(code: CodeType) -> Iterator[bytes]:
+    yield code.co_code
+    yield repr(code.co_names).encode()
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _instructions(constant)
+        elif isinstance(constant, frozenset):
+            yield repr(sorted(map(repr, constant))).encode()
+        else:
+            yield repr(constant).encode()
 
 
 def _is_named(value: Any) -> bool:

@@ -21,9 +21,10 @@ from emgpr.covariance import (
     basis_for,
     basis_on,
     log_likelihood,
+    resolution,
     spectrum,
 )
-from emgpr.covariance.resolution import LARGEST
+from emgpr.covariance.resolution import LARGEST, SEARCHED
 from emgpr.kernels import matrices, matrix
 from emgpr.observations import Observations
 from emgpr.prediction import condition
@@ -302,6 +303,17 @@ class TestResolution:
         basis = basis_on(np.zeros(3), np.ones(3), [RBF(0.01)], np.ones(1), without_end)
         assert np.prod(basis.lattice.doubled.shape) <= LARGEST
         assert basis.left_out([RBF(0.01)])[0] > 0.5
+
+    def test_the_search_ends_where_no_wave_carries_anything(self, monkeypatch):
+        """One place that is a code for a missing value makes a region of any size."""
+        half = resolution._half
+
+        def watched(top):
+            assert np.prod(np.array(top) + 1.0) < SEARCHED
+            return half(top)
+
+        monkeypatch.setattr(resolution, "_half", watched)
+        assert self.chosen([RBF(1e-9)]).left_out([RBF(1e-9)])[0] > 0.9
 
 
 def test_sums_take_tables_in_which_nothing_was_read():

@@ -38,6 +38,7 @@ BAD_SETTINGS = [
     ({"box": "data"}, "box='data'"),
     ({"box": ([0, 0, 0], [1, 1, 1])}, r"box has shape \(2, 3\); expected \(2, 2\)"),
     ({"box": ([0, 1], [1, 1])}, "Input 1 goes from 1 to 1; expected a range"),
+    ({"box": ([0, 0], [1, np.inf])}, "Input 1 goes from 0 to inf; expected a range"),
     ({"box": ([0, 0], [0.5, 0.5])}, "places are too far outside of the box"),
     ({"tolerance": 0.0}, "tolerance=0.0"),
     ({"n_functions": "many"}, "n_functions='many'"),
@@ -73,10 +74,16 @@ def test_places_outside_are_refused_and_those_around_are_not(fitted):
 
 
 def test_sums_need_a_start_and_the_same_one(data):
-    for early in (lambda: quick().summed(*data), lambda: quick().learn()):
+    one, other = quick().start(*data), quick(box=BOX).start(*data)
+    for early in (
+        lambda: quick().summed(*data),
+        lambda: quick().learn(),
+        lambda: quick().absorb(one.summed(*data)),
+    ):
         with pytest.raises(ValueError, match="no start"):
             early()
-    one, other = quick().start(*data), quick(box=BOX).start(*data)
+    with pytest.raises(ValueError, match=r"expected what summed\(X, y\) gives"):
+        one.absorb(None)
     with pytest.raises(ValueError, match="do not add up"):
         one.absorb(other.summed(*data))
     with pytest.raises(NotFittedError):
@@ -94,6 +101,28 @@ def test_a_chunk_that_fails_leaves_the_model_as_it_was(data, fitted):
         model.partial_fit(data[0] + 9.0, data[1])
     assert_allclose(model.predict(data[0]), before)
     assert model.n_sites_ == fitted.n_sites_
+
+
+def test_a_code_for_missing_in_a_later_chunk_is_told(data, fitted):
+    X, Y = data[0], data[1].copy()
+    Y[:3, 1] = -9999.0
+    with pytest.warns(UserWarning, match=r"Output '1' holds -9999 \(3 of .* looks like a code"):
+        copy.deepcopy(fitted).partial_fit(X, Y, learn=False)
+
+
+@pytest.mark.parametrize("value", [0.0, 7.3, -1e9])
+def test_an_output_that_wakes_up_after_the_start_is_refused(value, data):
+    X, Y = data
+    still = np.column_stack([Y[:, 0], np.full(len(Y), value)])
+    with pytest.warns(UserWarning, match="one value only"):
+        model = quick(box=BOX).partial_fit(X[:200], still[:200])
+    model.partial_fit(X[200:], still[200:], learn=False)
+    before, n = model.predict(X), model.n_sites_
+    still[-1, 1] += 1.0
+    with pytest.raises(ValueError, match=r"Output '1' had one value only .* with start\(X, y\)"):
+        model.partial_fit(X[200:], still[200:])
+    assert model.n_sites_ == n
+    assert_allclose(model.predict(X), before)
 
 
 def test_an_ascent_cut_short_is_told(data):

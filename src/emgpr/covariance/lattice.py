@@ -209,3 +209,13 @@ class Sums:
     def n_readings(self) -> int:
         """Outputs read, over all places."""
         return sum(len(outputs) * term.n_sites for outputs, term in self.terms.items())
+
+    def mean_square(self, d: int) -> float:
+        """Of the readings of output d."""
+        own = [
+            (np.diagonal(term.power)[outputs.index(d)], term.n_sites)
+            for outputs, term in self.terms.items()
+            if d in outputs
+        ]
+        power, n = np.sum(own, axis=0)
+        return float(power / n)

@@ -28,6 +28,7 @@ WIDEST = (
 LONGEST = 6.0  # the same where waves are spared for others
 ROOM = 1.25  # waves on the lattice beyond those needed: length-scales may turn out shorter
 LARGEST = 60_000  # sums over places, for every set of outputs that were read together
+SEARCHED = 2**21  # waves that are looked through, of which hardly any may carry anything
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,8 @@ def _grown(
     best = None
     while True:
         lattice = Lattice(tuple(low.tolist()), tuple(periods.tolist()), tuple(top.tolist()))
+        if best is not None and np.prod(lattice.shape, dtype=float) > SEARCHED:
+            return best
         basis = basis_for(lattice, strides, kernels, shares, fineness)
         used = np.abs(basis.m).max(axis=0)
         roomy = replace(lattice, top=tuple(np.ceil(ROOM * used).astype(int).tolist()))

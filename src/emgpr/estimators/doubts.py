@@ -74,12 +74,15 @@ def about_outputs(
 
 
 def about_known(
-    given: Float[Array, "M D"], Y: Float[Array, "N D"], names: Sequence[str]
+    given: Float[Array, "M D"],
+    Y: Float[Array, "N D"],
+    names: Sequence[str],
+    what: str = "observed",
 ) -> Iterator[Doubt]:
-    """Codes for missing values among outputs said to be known, beside those learned from."""
+    """Codes for missing values among outputs that come later, beside those learned from."""
     for d, name in enumerate(names):
         values, learned = given[~np.isnan(given[:, d]), d], Y[~np.isnan(Y[:, d]), d]
-        yield from _codes(values, f"observed {name!r}", "Write NaN there.", learned)
+        yield from _codes(values, f"{what} {name!r}", "Write NaN there.", learned)
 
 
 def _codes(
@@ -94,7 +97,8 @@ def _codes(
     []
     """
     is_code = np.isclose(values[:, None], CODES, rtol=1e-6, atol=0.0)
-    others = values[~is_code.any(axis=1)] if beside is None else beside
+    others = values[~is_code.any(axis=1)]
+    others = others if beside is None else np.concatenate([beside, others])
     if not len(others):
         return
     low, high = float(others.min()), float(others.max())

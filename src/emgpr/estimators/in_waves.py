@@ -27,6 +27,7 @@ Array = np.ndarray
 MOST_INPUTS = 3
 TOO_MUCH = 0.2  # share of an output's variance: waves that leave out more are no model of it
 PADDING = 0.05  # of the extent of the box, by which the waves go on beyond every side
+ROUNDED = 1e-14  # of a value: readings that are so near to each other are one value
 BEYOND = 0.25  # of the room around that, in which echoes of the far side are faint yet
 
 
@@ -215,6 +216,20 @@ class InWaves(Mapper):
                     "before learning."
                 )
 
+    def _refuse_awake(self) -> None:
+        """Outputs that had one value at the start: nothing can be learned of others from there."""
+        mixture, scale = self._mixture, self._scale
+        rounding = ROUNDED * np.abs(scale.shift) / scale.scale
+        limits = 4 * np.diagonal(mixture.noise) + rounding**2
+        for d, name in enumerate(self.output_names_):
+            held = mixture.free is not None and not mixture.free[:, d].any()
+            if held and self._sums.mean_square(d) > limits[d]:
+                raise ValueError(
+                    f"Output {name!r} had one value only where the start was made, and has others "
+                    "now: what is known of its scale does not hold. Begin anew, with start(X, y) "
+                    "of a sample in which it varies."
+                )
+
 
 def corners_of(box: Any, corners: Float[Array, "2 P"]) -> Float[Array, "2 P"]:
     """Lowest and highest inputs of a box: as the user said, or those of the data."""
@@ -232,7 +247,7 @@ def corners_of(box: Any, corners: Float[Array, "2 P"]) -> Float[Array, "2 P"]:
                 "value of each input."
             )
     for p, (low, high) in enumerate(corners.T):
-        if not low < high:
+        if not (low < high and np.isfinite(high - low)):
             raise ValueError(
                 f"Input {p} goes from {low:g} to {high:g}; expected a range. Leave out an input "
                 "that has one value, or give box=(lows, highs) if others are to come."

@@ -96,7 +96,7 @@ def _told(model: Any, X: Float[Array, "N P"], Y: Float[Array, "N D"]) -> dict[st
 def _digest_of(name: str, value: Any) -> str:
     try:
         return digest(value)
-    except ValueError as trouble:
+    except (ValueError, RecursionError) as trouble:
         raise ValueError(
             f"checkpoint cannot tell whether {name} is the same in another process: {trouble} Give "
             "a named function or a dataclass, or fit without checkpoint."

@@ -13,7 +13,7 @@ from emgpr.arrays import JitterWarning
 from emgpr.covariance import Basis, Fineness, Sums, basis_on, spectrum
 from emgpr.estimators.blocks import Blocks
 from emgpr.estimators.door import input_names, placed, refuse_unobserved
-from emgpr.estimators.doubts import about_inputs, about_outputs
+from emgpr.estimators.doubts import about_inputs, about_known, about_outputs
 from emgpr.estimators.from_sums import Ascent, enough_of_each, shares_of, two_steps
 from emgpr.estimators.gathered import is_lazy, refuse_stray_coordinates
 from emgpr.estimators.in_waves import InWaves, corners_of
@@ -180,15 +180,22 @@ class OnePassGP(Configured, StoredSums, InWaves):
         >>> model.absorb(model.summed(X[:100], y[:100]) + model.summed(X[100:], y[100:])).n_sites_
         300
         """
-        if not hasattr(self, "_sums"):
-            raise ValueError("This OnePassGP has no start; call start, fit or partial_fit first.")
-        return self._table(X, y, first=False).sums(self)
+        self._refuse_no_start()
+        table = self._table(X, y, first=False)
+        if isinstance(table, Table):  # of others, nobody has seen the rows yet
+            for doubt in about_known(table.Y, self._ranges, self.output_names_, "Output"):
+                warnings.warn(doubt, UserWarning, stacklevel=3)
+        return table.sums(self)
 
     def absorb(self, sums: Sums, *, learn: bool = True) -> Self:
         """Take in sums, and learn from all that there are, or leave that for later."""
+        self._refuse_no_start()
+        if not isinstance(sums, Sums):
+            raise ValueError(f"sums={sums!r}; expected what summed(X, y) gives.")
         with all_or_nothing(self):
             self._sums = self._sums + sums
             self._refuse_unread()
+            self._refuse_awake()
             if learn:
                 return self.learn()
             self._hold(self._mixture, self._basis)
@@ -196,8 +203,7 @@ class OnePassGP(Configured, StoredSums, InWaves):
 
     def learn(self) -> Self:
         """Learn kernels, noise and weights from all readings that were taken in, from these on."""
-        if not hasattr(self, "_sums"):
-            raise ValueError("This OnePassGP has no start; call start, fit or partial_fit first.")
+        self._refuse_no_start()
         with all_or_nothing(self):
             self._refuse_unread()
             learned = self._ascent.learn(
@@ -212,6 +218,10 @@ class OnePassGP(Configured, StoredSums, InWaves):
             self._hold(learned.mixture, learned.basis)
             self._answers()
         return self
+
+    def _refuse_no_start(self) -> None:
+        if not hasattr(self, "_sums"):
+            raise ValueError("This OnePassGP has no start; call start, fit or partial_fit first.")
 
     def _table(self, X: Any, y: Any, *, first: bool) -> Table | Blocks:
         """What is to be looked at and summed: in memory, or where Dask holds it."""

@@ -25,10 +25,13 @@ def choose_kernels(seen: Observations, learn: Learn) -> list[Latent]:
     varied = int(np.count_nonzero(np.ptp(seen.x, axis=0)))  # the other columns say nothing
     fitted = learn([kernel for kernel in CANDIDATES for _ in range(D)])
     counts = seen.seen.sum(axis=1).tolist()
-    best = [max(fitted[d::D], key=lambda latent: _worth(latent, 1, counts[d])) for d in range(D)]
+    worth = [[_worth(latent, 1, counts[d]) for latent in fitted[d::D]] for d in range(D)]
+    chosen = [int(np.argmax(own)) for own in worth]
+    best = [fitted[i * D + d] for d, i in enumerate(chosen)]
     if varied < 2:
         return best
-    each = learn([clone(latent.kernel).set_params(length_scale=np.ones(P)) for latent in best])
+    # Of the form that was asked for: a learner may have answered with another.
+    each = learn([clone(CANDIDATES[i]).set_params(length_scale=np.ones(P)) for i in chosen])
     return [
         max(
             (one, several),

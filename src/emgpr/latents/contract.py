@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.gaussian_process.kernels import RBF, Kernel, Matern
 
+from emgpr.kernels import without_noise
 from emgpr.latents.latent import Latent
 from emgpr.latents.learner import LatentLearner
 
@@ -59,10 +60,10 @@ def check_learner(learner: Any, *, rng: int | np.random.Generator = 0) -> None:
             )
 
 
-def wrong_with(latent: Any) -> str:
-    """What is no answer in it; nothing if it is one.
+def wrong_with(latent: Any, x: Float[Array, "n P"]) -> str:
+    """What is no answer in it, of readings at x; nothing if it is one.
 
-    >>> wrong_with(Latent(RBF(), noise=-1.0, log_likelihood=0.0))
+    >>> wrong_with(Latent(RBF(), noise=-1.0, log_likelihood=0.0), np.zeros((1, 2)))
     'a noise of -1.0; expected a variance above zero'
     """
     if not isinstance(latent, Latent):
@@ -73,7 +74,21 @@ def wrong_with(latent: Any) -> str:
         return f"a noise of {latent.noise!r}; expected a variance above zero"
     if not _is_number(latent.log_likelihood):
         return f"a log-likelihood of {latent.log_likelihood!r}; expected a finite number"
+    if not _is_covariance(latent.kernel, x[:3]):
+        return f"the kernel {latent.kernel}; expected a covariance of {x.shape[1]} input columns"
     return ""
+
+
+def _is_covariance(kernel: Kernel, x: Float[Array, "n P"]) -> bool:
+    """Whether it gives one for these sites, of more than noise."""
+    if without_noise(kernel)[0] is None:
+        return False
+    try:
+        with np.errstate(all="ignore"):
+            K = kernel(x)
+    except ValueError:  # of another number of columns
+        return False
+    return K.shape == (len(x), len(x)) and bool(np.isfinite(K).all() and (K.diagonal() > 0).all())
 
 
 def _is_number(value: Any) -> bool:
@@ -89,11 +104,8 @@ def _answer(
     for name, now, was in zip("xy", given, (x, y), strict=True):
         assert np.array_equal(now, was), f"{case}: expected {name} left as it was; changed"
     assert kernel.get_params() == before, f"{case}: expected the kernel left as it was; changed"
-    wrong = wrong_with(latent)
+    wrong = wrong_with(latent, x)
     assert not wrong, f"{case}: came {wrong}"
-    K = latent.kernel(x)
-    fine = K.shape == (len(x), len(x)) and np.isfinite(K).all() and (np.diagonal(K) > 0).all()
-    assert fine, f"{case}: expected a covariance of {len(x)} sites; came {latent.kernel}"
     return latent
 
 

@@ -77,7 +77,7 @@ def _ask(problem: tuple[LatentLearner, Observations, Kernel]) -> Latent:
     """What a learner says of one task, if it is an answer."""
     learner, table, kernel = problem
     latent = learner.learn(table.x, table.y[0], kernel)
-    wrong = wrong_with(latent)
+    wrong = wrong_with(latent, table.x)
     if wrong:
         raise ValueError(
             f"latent_learner={learner!r}: its learn gave {wrong}; "
