@@ -44,6 +44,11 @@ def likelihood(made, W=None, noise=None, K=None, *, curvature=False) -> Likeliho
     )
 
 
+def test_it_tells_no_more_than_it_is_asked_for(made):
+    found = log_likelihood(made.seen, made.W, made.noise, made.K)
+    assert found.curvature is None
+
+
 def test_it_is_scipys_density_of_the_readings_that_were_made(made):
     _, _, y = readings(made)
     expected = multivariate_normal(np.zeros(len(y)), gram(made)).logpdf(y)

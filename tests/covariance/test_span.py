@@ -51,6 +51,14 @@ def test_the_gradient_is_that_of_the_value(rng, table, noise):
     assert_is_the_gradient(of_weights, lambda w: log_likelihood_in_span(span, w, noise)[0], W)
 
 
+def test_weights_that_are_no_numbers_are_the_least_likely(table, noise):
+    """So that a search steps back."""
+    span = span_of(table, noise, smooth(table), 1)
+    value, of_weights = log_likelihood_in_span(span, np.full((4, 3, 1), np.nan), noise)
+    assert value == -np.inf
+    assert_allclose(of_weights, 0.0)
+
+
 def test_what_may_be_left_out_is_measured_by_the_least_noise_of_any_mixture_of_outputs(rng, table):
     """Two outputs whose difference is read a million times better than either."""
     noise = np.array([[0.3, 0.3 - 1e-6, 0.0], [0.3 - 1e-6, 0.3, 0.0], [0.0, 0.0, 0.3]])

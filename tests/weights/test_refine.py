@@ -9,10 +9,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from simulated import clone_kernel, start_of, world
 from sklearn.gaussian_process.kernels import RBF
 
+from emgpr.checkpoint import NOTHING_KEPT
 from emgpr.covariance import log_likelihood
 from emgpr.ensemble import split_sites
 from emgpr.kernels import matrices
+from emgpr.latents.prior import noise_prior, variances
 from emgpr.weights import fit_weights, refine, thinned
+from emgpr.weights.refine import SPARED, _Ascent
 
 CASES = {
     "one part, full table": {"batch": None},
@@ -121,6 +124,32 @@ def test_weights_that_are_not_free_stay(name, way):
     held = np.broadcast_to(~free, W.shape)
     assert_array_equal(W[held], fitted.W[held])
     assert np.all(W[~held] != fitted.W[~held])
+
+
+@every_way
+@pytest.mark.parametrize("name", ["one part, full table", "members, missing readings"])
+def test_the_history_counts_what_the_prior_says_at_every_stage(name, way):
+    seen, parts, start, fitted = two_steps_in(CASES[name])
+    found = refine(seen, parts, start, fitted, **way, weak_prior=True, max_iter=FEW)
+    prior = noise_prior(variances(seen), True)
+    first, *_, last = likelihoods(found)
+    assert_allclose(first, fitted.log_likelihood.sum() + prior(start.noise)[0], atol=TINY)
+    own = found.members.log_likelihood.sum() + prior(found.mixture.noise)[0]
+    assert_allclose(last, own, atol=TINY)
+    assert np.all(np.diff(likelihoods(found)) >= -TINY)
+
+
+def test_on_some_of_the_sites_no_length_scale_may_shrink_as_far():
+    seen, parts, start, _ = two_steps_in(CASES["one part, full table"])
+    fine, coarse = (
+        _Ascent(seen, parts, start, False, False, None, "cpu", ledger=NOTHING_KEPT, spared=spared)
+        for spared in (False, True)
+    )
+    scales = np.array(["length_scale" in name for name in fine.named])
+    assert scales.sum() == 3
+    assert_allclose(coarse.bounds[scales, 0], fine.bounds[scales, 0] + SPARED)
+    assert_array_equal(coarse.bounds[scales, 1], fine.bounds[scales, 1])
+    assert_array_equal(coarse.bounds[~scales], fine.bounds[~scales])
 
 
 @every_way

@@ -1,5 +1,7 @@
 """Where step 2 starts: the no-transfer model, or as near to it as Q and k allow."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -9,7 +11,7 @@ from emgpr.covariance import log_likelihood
 from emgpr.kernels import matrices
 from emgpr.latents import Latent
 from emgpr.observations import Observations
-from emgpr.weights import apart, arrange, with_own_parts
+from emgpr.weights import apart, arrange, silenced, with_own_parts
 
 SCALES = (0.1, 1.0, 0.12, 1.1)
 
@@ -44,6 +46,22 @@ def test_no_transfer_is_every_task_with_its_own_process_and_noise(tasks, seen, f
     assert_array_equal(alone.W, start.W)
     assert_array_equal(alone.noise, start.noise)
     assert_array_equal(alone.noise_bounds, start.noise_bounds)
+
+
+def test_a_task_that_never_varies_hears_nothing_and_its_noise_is_held(tasks, seen):
+    start = arrange(tasks, seen, 4, 1)
+    silent = np.array([False, True, False, False])
+    free = np.ones(start.W.shape, bool)
+    free[2] = False
+    for given, expected in ((None, np.ones_like(free)), (free, free)):
+        quiet = silenced(replace(start, free=given), silent)
+        assert_array_equal(quiet.W[:, ~silent], start.W[:, ~silent])
+        assert not quiet.W[:, silent].any()
+        assert_array_equal(quiet.free, expected & ~silent[:, None])
+        assert_array_equal(quiet.noise, start.noise)
+        assert_array_equal(quiet.noise_bounds[silent], [[0.02, 0.02]])
+        assert_array_equal(quiet.noise_bounds[~silent], start.noise_bounds[~silent])
+    assert silenced(start, np.zeros(4, bool)) is start
 
 
 def test_with_fewer_latents_tasks_with_like_kernels_share_one(tasks, seen):

@@ -170,9 +170,9 @@ class _Ascent:
         correlated: bool,
         weak_prior: bool,
         names: Sequence[str] | None,
-        device: str = "cpu",
+        device: str,
         *,
-        ledger: Ledger = NOTHING_KEPT,
+        ledger: Ledger,
         spared: bool = False,  # on some of the sites
     ) -> None:
         D = seen.n_tasks
