@@ -73,6 +73,14 @@ def test_with_fewer_latents_tasks_with_like_kernels_share_one(tasks, seen):
     assert_allclose(shared, [np.sqrt(0.1 * 0.12), np.sqrt(1.0 * 1.1)])
 
 
+def test_it_is_their_kernels_not_their_order_by_which_tasks_share(tasks, seen):
+    start = arrange([tasks[d] for d in (0, 2, 1, 3)], seen, 2, 1)
+    assert_array_equal(
+        start.W[..., 0] != 0, [[True, True, False, False], [False, False, True, True]]
+    )
+    assert_allclose(start.kernels[0].length_scale, np.sqrt(0.1 * 0.12))
+
+
 def test_tasks_that_share_a_latent_hear_it_as_they_covary(tasks, seen):
     W = arrange(tasks, seen, 2, 1).W[..., 0]
     assert W[0, 0] * W[0, 2] < -0.9  # upside down
