@@ -58,7 +58,7 @@ mutation: build/mutation/.made
 
 lock: build/tools/.made  ## requirements-dev.lock anew: every file's hash, any platform, Python >= 3.11
 	build/tools/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
-		--generate-hashes --no-emit-index-url --no-emit-package torch --no-annotate \
+		--generate-hashes --no-emit-package torch --no-annotate \
 		--custom-compile-command 'make lock' --all-extras --group dev pyproject.toml --output-file $(LOCK)
 
 sbom: build/tools/.made  ## build/sbom.json: what `pip install emgpr` brings, as CycloneDX

@@ -97,7 +97,7 @@ def many_places(_: Problem, device: str) -> Numbers:
     from emgpr import EMGPR
 
     small = simulated(300, 3)
-    model = EMGPR.paper(batch_size=None, conditioning=16, random_state=0, **_on(device))
+    model = EMGPR.paper(batch_size=None, conditioning=16, random_state=0, **on(device))
     model.fit(small.X, small.Y)
     places = np.random.default_rng(0).uniform(size=(PLACES, 2))
     model.predict(places[:1000], return_std=True)
@@ -160,7 +160,7 @@ def machine(device: str) -> Numbers:
 def _fit_ours(problem: Problem, device: str, **settings: Any) -> Numbers:
     from emgpr import EMGPR
 
-    model = EMGPR.paper(batch_size=None, random_state=0, **settings, **_on(device))
+    model = EMGPR.paper(batch_size=None, random_state=0, **settings, **on(device))
     _, cost = _measured(lambda: model.fit(problem.X, problem.Y), device)
     mean = np.asarray(model.predict(problem.X_new))
     return {**cost, "iterations": int(model.n_iter_), "mse": _mse(problem, mean)}
@@ -191,7 +191,8 @@ def _usual(work: Callable[[], Any], device: str) -> Numbers:
     return sorted(costs, key=lambda cost: cost["seconds"])[2]
 
 
-def _on(device: str) -> dict[str, str]:
+def on(device: str) -> dict[str, str]:
+    """What is set to learn on a device; of the CPU, nothing."""
     return {} if device == "cpu" else {"device": device}
 
 

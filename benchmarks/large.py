@@ -27,7 +27,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Matern
 
 from benchmarks.data import PROBLEMS, Problem, amsua
-from benchmarks.gpu import machine
+from benchmarks.gpu import machine, on
 from benchmarks.known import Known, draw
 from benchmarks.worker import peak_memory
 from emgpr.latents import DTC, FITC, LEARNERS, PITC, VFE, PoE
@@ -145,11 +145,6 @@ def measured(world: Known, settings: dict[str, Any]) -> Row:
         "coverage": [float(held.min()), float(held.max())],
         "true_coverage": float(coverage(world.readings, true_mean, true_std).mean()),
     }
-
-
-def on(device: str) -> dict[str, Any]:
-    """What is set to learn on a device; of the CPU, nothing."""
-    return {} if device == "cpu" else {"device": device}
 
 
 def fit_and_predict(file: str, settings: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, Row]:

@@ -130,8 +130,9 @@ class Predictor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             if not return_std and not return_cov:
                 return (centre_of(belief),)
             cov = self._scale.covariance(belief)
-            std = np.sqrt(np.maximum(np.einsum("mdd->md", cov), 0.0))
-            return centre_of(belief), cov if return_cov else std
+            if return_cov:
+                return centre_of(belief), cov
+            return centre_of(belief), np.sqrt(np.maximum(np.einsum("mdd->md", cov), 0.0))
 
         centre, *spread = self._of_rows(X, observed, include_noise, tell, with_cov=with_cov)
         if self._flat:
