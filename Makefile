@@ -10,13 +10,16 @@ TORCH  := $(shell sed -n 's/.*"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
 PYTEST  = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal  # a worker is a core
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint reproduce pictures docs bench clean lock test-lowest test-newest coverage mutation sbom
+.PHONY: demo test test-fast lint reproduce pictures docs bench clean dist lock test-lowest test-newest coverage mutation sbom
 
 demo: $(VENV)/.base  ## Jura end to end: the table and a figure of maps
 	$(BIN)/emgpr demo
 
 test: lint           ## linters, types, layers, and every test and docstring
 	$(PYTEST)
+
+test-fast: lint      ## linters, types and the quick tests: the fast lane
+	$(PYTEST) -m "not slow" tests
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -49,12 +52,20 @@ test-lowest: build/lowest/.tests  ## the tests on the lowest versions that pypro
 test-newest:         ## linters, types and tests on the newest versions there are
 	$(MAKE) test VENV=build/newest LOCK=
 
-coverage: $(VENV)/.dev  ## branches of src/ that the tests take; fails under 92%
+coverage: $(VENV)/.dev  ## branches of src/ that the tests take; fails under 97%
 	$(PYTEST) --cov --cov-report=term --cov-report=html:build/coverage/html
 
 # make mutation SAMPLE=200 SEED=1, ONLY=covariance: how many changes to the code the tests notice
 mutation: build/mutation/.made
 	OMP_NUM_THREADS=1 build/mutation/bin/python -m tools.mutation --sample $(or $(SAMPLE),150) --seed $(or $(SEED),0) $(ONLY)
+
+dist: build/tools/.made  ## sdist and wheel in dist/, checked, and the wheel tried in an empty environment
+	rm -rf dist build/wheel
+	build/tools/bin/python -m build --quiet --outdir dist .
+	build/tools/bin/python -m twine check --strict dist/*
+	$(call new-venv,build/wheel)
+	build/wheel/bin/python -m pip install --quiet dist/*.whl
+	cd build/wheel && bin/emgpr demo --out demo
 
 lock: build/tools/.made  ## requirements-dev.lock anew: every file's hash, any platform, Python >= 3.11
 	build/tools/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
@@ -106,7 +117,7 @@ build/lowest/.tests: pyproject.toml
 
 build/tools/.made:
 	$(call new-venv,build/tools)
-	build/tools/bin/python -m pip install --quiet uv cyclonedx-bom
+	build/tools/bin/python -m pip install --quiet uv cyclonedx-bom build twine
 	touch $@
 
 clean:

@@ -1,11 +1,16 @@
-"""emgpr against its peers, in one run: `make bench`.
+"""Benchmarks of emgpr and other libraries, run by `make bench`.
 
-- `data`: the problems, each a table to learn from and readings held out of it
-- `methods/`: the contestants, a small file each
-- `environments`: where each contestant is installed
-- `worker`: one fit, in a process of its own on one core
-- `run`: every method on every problem, repeats interleaved; a JSON file
-- `inner`: what emgpr costs beside the linear algebra that it cannot do without
-- `table`: tables and a plot from those files alone
-- `gpu`: the same idea on a GPU
+- `data`: the problems, each with a training table and held-out readings
+- `methods/`: the methods that are compared, each in its own file
+- `environments`: the environment in which each method is installed
+- `worker`: a single fit, run in a separate process on one core
+- `run`: runs every method on every problem, with interleaved repeats, and writes a JSON file
+- `inner`: the costs of emgpr relative to the linear algebra that it requires
+- `scores`: errors, log densities and interval coverage of predictions
+- `table`, `plot`: tables and a figure, computed from stored results
+- `gpu`: emgpr and GPyTorch on a GPU
+- `known`, `large`, `large_table`: large problems simulated from a known model
+- `planned`: planned and measured costs of fits
+- `one_pass`, `dask_scale`: `OnePassGP`, and fits on a Dask cluster
+- `cokriging`: gstat (R) and emgpr on the Jura data
 """

@@ -1,9 +1,9 @@
-# Kriging and co-kriging of Jura's metals with gstat, on logarithms.
+# Kriging and co-kriging of the logarithms of the Jura metals with gstat.
 #
 #   Rscript cokriging.R sites.csv answers.csv costs.csv
 #
-# sites.csv: Xloc, Yloc, Cd, Ni, Zn at 359 sites, Cd empty at the 100 that are asked for.
-# `python -m benchmarks.cokriging` calls this, and compares.
+# sites.csv has Xloc, Yloc, Cd, Ni and Zn at 359 sites. Cd is empty at the 100 sites to predict.
+# `python -m benchmarks.cokriging` runs this script and compares the results with emgpr.
 
 suppressPackageStartupMessages(library(gstat))
 
@@ -14,12 +14,12 @@ train <- sites[!is.na(sites$Cd), ]
 at <- ~ Xloc + Yloc
 metals <- c("Cd", "Ni", "Zn")
 
-data(jura) # gstat's own copy: the same readings
+data(jura) # gstat's own copy has the same readings.
 stopifnot(isTRUE(all.equal(train[metals], prediction.dat[metals], check.attributes = FALSE)))
 
-# Where fits start: a nugget and one structure, with the range that fit.variogram finds for cadmium
-# or one of 1 km; or a nugget and two spherical structures of 200 m and 1.3 km, which Goovaerts
-# (1997) has for these metals. fit.lmc fits the sills and leaves the ranges.
+# Initial models: a nugget and one structure, whose range is 1 km or is fitted to the variogram of
+# cadmium, or a nugget and two spherical structures with ranges of 200 m and 1.3 km, which Goovaerts
+# (1997) uses for these metals. fit.lmc fits the sills but not the ranges.
 ranging_as_cadmium <- function(kind, range) {
   found <- fit.variogram(variogram(log(Cd) ~ 1, at, train), vgm(0.4, kind, range, nugget = 0.1))
   vgm(0.4, kind, found$range[2], nugget = 0.1)
@@ -34,14 +34,14 @@ starts <- list(
   }
 )
 
-# The three metals as variables of one model, each read at the sites of its own table.
+# The three metals are variables of one model. Each has its own table of sites.
 variables <- function(cd, ni, zn, nmax = Inf) {
   g <- gstat(NULL, "Cd", log(Cd) ~ 1, at, cd, nmax = nmax)
   g <- gstat(g, "Ni", log(Ni) ~ 1, at, ni, nmax = nmax)
   gstat(g, "Zn", log(Zn) ~ 1, at, zn, nmax = nmax)
 }
 
-# Cross-variograms are of sites with all three: the 259.
+# Cross-variograms are computed from the 259 sites where all three metals are known.
 coregionalised <- function(start) {
   g <- variables(train, train, train)
   fit.lmc(variogram(g), g, start, correct.diagonal = 1.01)
@@ -54,13 +54,14 @@ kriged <- function(start) {
 }
 
 cokriged <- function(start, nmax = Inf, known = TRUE) {
-  others <- if (known) sites else train # nickel and zinc at the sites asked for, or not
+  others <- if (known) sites else train # whether nickel and zinc are known at the sites to predict
   g <- variables(train, others, others, nmax)
   g$model <- coregionalised(start)$model
   predict(g, asked, debug.level = 0)
 }
 
-# Which start is best is asked of the 259 alone: ten folds, nickel and zinc known in the fold.
+# The best initial model is chosen from the 259 sites alone, by ten-fold cross-validation with
+# nickel and zinc known in the fold that is left out.
 error_on_training_sites <- function(start) {
   set.seed(1)
   left_out <- gstat.cv(coregionalised(start), nfold = 10, verbose = FALSE, debug.level = 0)

@@ -1,7 +1,8 @@
-"""Jura's metals by gstat's kriging and co-kriging (R) and by emgpr: same readings, same questions.
+"""Kriging and co-kriging with gstat (R) compared with emgpr on the Jura data.
 
-`python -m benchmarks.cokriging` runs both on one core, in turn, and keeps the errors of every site
-in results/gstat.json; `--docs` writes the tables of docs/geostatistics.md from that file alone.
+`python -m benchmarks.cokriging` runs both in turn on one core, and stores the error at every site
+in results/gstat.json. With `--docs`, it only writes the tables of docs/geostatistics.md from that
+file.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from shutil import which
@@ -21,12 +23,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.run import ONE_THREAD, RESULTS, last_core, machine, say
+from benchmarks.run import ONE_THREAD, RESULTS, last_core, log, machine
 from benchmarks.scores import NORMAL_95
 from benchmarks.table import DOCS, between_markers
 from emgpr import EMGPR, IndependentGP
 from emgpr.datasets import jura_table
-from emgpr.experiments.text import NOTHING, aligned, figure
+from emgpr.experiments.tables import (
+    NO_VALUE,
+    format_difference,
+    format_number,
+    markdown_table,
+)
 from emgpr.metrics import PairedDifference, paired_difference
 
 Row = dict[str, Any]
@@ -37,67 +44,67 @@ STORED = RESULTS / "gstat.json"
 PAGE = DOCS / "geostatistics.md"
 METALS = ("Cd", "Ni", "Zn")
 
-# How outputs are asked for: cadmium from its own readings; from nickel and zinc at the place, too;
-# all three from coordinates.
+# In the three problems, cadmium is predicted only from its own readings, cadmium is predicted also
+# from nickel and zinc at the same location, and all three metals are predicted from coordinates.
 ALONE, KNOWN, COORDINATES = "alone", "known", "coordinates"
 OURS: dict[str, dict[str, Callable[[], Any]]] = {
-    ALONE: {"IndependentGP": lambda: IndependentGP("auto", transform="log", random_state=0)},
+    ALONE: {"IndependentGP": lambda: IndependentGP("auto", output_transform="log", random_state=0)},
     KNOWN: {
-        "EMGPR.paper": lambda: EMGPR.paper(transform="log", random_state=0),
+        "EMGPR.paper": lambda: EMGPR.paper(output_transform="log", random_state=0),
         "EMGPR": lambda: EMGPR(random_state=0),
     },
     COORDINATES: {
-        "IndependentGP": lambda: IndependentGP("auto", transform="log", random_state=0),
-        "EMGPR.paper": lambda: EMGPR.paper(transform="log", random_state=0),
+        "IndependentGP": lambda: IndependentGP("auto", output_transform="log", random_state=0),
+        "EMGPR.paper": lambda: EMGPR.paper(output_transform="log", random_state=0),
         "EMGPR": lambda: EMGPR(random_state=0),
     },
 }
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cokriging", description=__doc__)
-    parser.add_argument("--repeats", type=int, default=3, help="of which times are the median")
-    parser.add_argument("--docs", action="store_true", help="only write the page from what is kept")
+    parser.add_argument("--repeats", type=int, default=3, help="number of runs; times are medians")
+    parser.add_argument("--docs", action="store_true", help="only write the tables")
     args = parser.parse_args()
     if not args.docs:
-        STORED.write_text(json.dumps(measured(args.repeats), indent=1, allow_nan=False) + "\n")
-        say(f"written: {os.path.relpath(STORED)}")
-    made = tables(json.loads(STORED.read_text()))
-    print(made)
+        STORED.write_text(json.dumps(measure(args.repeats), indent=1, allow_nan=False) + "\n")
+        log(f"written: {os.path.relpath(STORED)}")
+    text = tables(json.loads(STORED.read_text()))
+    print(text)
     if args.docs:
-        PAGE.write_text(between_markers(PAGE.read_text(encoding="utf-8"), made, "cokriging"))
+        PAGE.write_text(between_markers(PAGE.read_text(encoding="utf-8"), text, "cokriging"))
 
 
-def measured(repeats: int) -> Run:
-    """Every method once a repeat, gstat's and ours in turn: the first answer, all the times."""
+def measure(repeats: int) -> Run:
+    """Run gstat and emgpr in turn, and return the first predictions and all times."""
     versions = gstat_versions()
     if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {last_core()})  # R's process inherits it
-    found: dict[tuple[str, str], Row] = {}
+        os.sched_setaffinity(0, {last_core()})  # The R process inherits the affinity.
+    rows: dict[tuple[str, str], Row] = {}
     for repeat in range(repeats):
         for row in (*by_gstat(), *by_emgpr()):
-            kept = found.setdefault((row["problem"], row["method"]), row | {"seconds": []})
-            kept["seconds"].append(row["seconds"])
-        say(f"round {repeat + 1} of {repeats}")
+            stored = rows.setdefault((row["problem"], row["method"]), row | {"seconds": []})
+            stored["seconds"].append(row["seconds"])
+        log(f"Repeat {repeat + 1} of {repeats} is complete.")
     stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H%MZ")
-    return {"date": stamp, "machine": machine() | versions, "rows": list(found.values())}
+    return {"date": stamp, "machine": machine() | versions, "rows": list(rows.values())}
 
 
 def gstat_versions() -> dict[str, str]:
-    """Of R and gstat, or an explanation of what is missing."""
+    """Return the versions of R and gstat, or exit if one of them is not installed."""
     if which("Rscript") is None:
-        raise SystemExit("R is not installed (no Rscript); with Debian: apt install r-cran-gstat")
-    ask = "cat(as.character(getRversion()), as.character(packageVersion('gstat')))"
-    done = subprocess.run(["Rscript", "-e", ask], capture_output=True, text=True)
+        raise SystemExit("R is not installed (no Rscript); on Debian: apt install r-cran-gstat")
+    code = "cat(as.character(getRversion()), as.character(packageVersion('gstat')))"
+    done = subprocess.run(["Rscript", "-e", code], capture_output=True, text=True)
     if done.returncode:
-        raise SystemExit("R has no gstat; with Debian: apt install r-cran-gstat")
+        raise SystemExit("R has no package gstat; on Debian: apt install r-cran-gstat")
     r, gstat = done.stdout.split()
     return {"r": r, "gstat": gstat}
 
 
 def by_gstat() -> Iterator[Row]:
-    """The answers of cokriging.R."""
+    """Yield the predictions computed by cokriging.R."""
     jura = jura_table()
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / name for name in ("sites.csv", "answers.csv", "costs.csv")]
@@ -109,36 +116,36 @@ def by_gstat() -> Iterator[Row]:
     groups = dict(list(answers.groupby(keys)))
     for cost in costs.to_dict("records"):
         problem, structure, nmax = (cost[key] for key in keys)
-        of = groups[problem, structure, nmax]
+        group = groups[problem, structure, nmax]
         metals = list(METALS if problem == COORDINATES else METALS[:1])
         mean, variance = (
-            of.pivot_table(index="site", columns="metal", values=name)[metals].to_numpy()
+            group.pivot_table(index="site", columns="metal", values=name)[metals].to_numpy()
             for name in ("mean", "variance")
         )
         half = NORMAL_95 * np.sqrt(variance)
         values = np.exp([mean, mean - half, mean + half])
-        near = "" if np.isinf(nmax) else f", nmax = {nmax:.0f}"
-        row = _row(problem, f"gstat, {structure}{near}", cost["seconds"], metals, values)
+        neighbours = "" if np.isinf(nmax) else f", nmax = {nmax:.0f}"
+        row = _row(problem, f"gstat, {structure}{neighbours}", cost["seconds"], metals, values)
         if not np.isnan(cost["training_error"]):
             row["training"] = {key: cost[f"training_{key}"] for key in ("error", "seconds")}
         yield row
 
 
 def by_emgpr() -> Iterator[Row]:
-    """The same questions to our estimators."""
+    """Yield the predictions of emgpr for the same problems."""
     for problem, models in OURS.items():
         withheld = "Cd" if problem == KNOWN else "all"
         jura = jura_table(METALS[:1] if problem == ALONE else METALS, withheld=withheld)
         rows = slice(None) if problem == KNOWN else ~jura.test
-        asked = METALS if problem == COORDINATES else METALS[:1]
+        metals = METALS if problem == COORDINATES else METALS[:1]
         for name, model in models.items():
             start = time.process_time()
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of kernels at a bound; the errors tell
+                warnings.simplefilter("ignore")  # about kernel parameters at their bounds
                 fitted = model().fit(jura.X[rows], jura.Y[rows])
             values = fitted.predict_quantiles(jura.X[jura.test], [0.5, 0.025, 0.975])
             spent = time.process_time() - start
-            yield _row(problem, f"emgpr, {name}", spent, asked, values[..., : len(asked)])
+            yield _row(problem, f"emgpr, {name}", spent, metals, values[..., : len(metals)])
 
 
 def _row(
@@ -157,30 +164,31 @@ def _row(
 
 
 def tables(run: Run) -> str:
-    """What the page shows, from stored rows alone."""
-    of = run["machine"]
+    """Return the tables of the documentation page, computed from stored rows."""
+    host = run["machine"]
     rows = [row | {"seconds": median(row["seconds"])} for row in run["rows"]]
     chosen = best_on_training_sites(rows)
     title = (
-        f"One core of {of['cores']}, {of['cpu']}, {of['system']}; R {of['r']}, gstat "
-        f"{of['gstat']}, Python {of['python']}; {run['date'][:10]}."
+        f"One core of {host['cores']}, {host['cpu']}, {host['system']}; R {host['r']}, gstat "
+        f"{host['gstat']}, Python {host['python']}; {run['date'][:10]}."
     )
     choosing = sum(row["training"]["seconds"] for row in rows if "training" in row)
-    share = choosing / _one(rows, KNOWN, chosen)["seconds"]
+    share = choosing / _find(rows, KNOWN, chosen)["seconds"]
     note = (
-        f"Choosing gstat's structure by ten folds took {share:.0f} times as long as its bold row."
+        f"Choosing the structure of gstat by ten folds took {share:.0f} times as long as the bold "
+        "row."
     )
     return "\n\n".join([title, _cadmium(rows, chosen), note, _all_metals(rows, chosen)])
 
 
 def best_on_training_sites(rows: Sequence[Row]) -> str:
-    """The co-kriging that left the smallest error when training sites were left out."""
+    """Return the co-kriging model with the smallest cross-validated error on training sites."""
     tried = [row for row in rows if "training" in row]
     return str(min(tried, key=lambda row: row["training"]["error"])["method"])
 
 
 def _cadmium(rows: Sequence[Row], chosen: str) -> str:
-    mine = _one(rows, KNOWN, chosen)
+    bold = _find(rows, KNOWN, chosen)
     body = []
     for problem in (ALONE, KNOWN):
         for row in (row for row in rows if row["problem"] == problem):
@@ -190,50 +198,48 @@ def _cadmium(rows: Sequence[Row], chosen: str) -> str:
             training = row.get("training", {}).get("error")
             body.append(
                 [
-                    f"**{name}**" if row is mine else name,
-                    figure(training, ".3f"),
+                    f"**{name}**" if row is bold else name,
+                    format_number(training, ".3f"),
                     f"{errors.mean():.3f} ± {error:.3f}",
-                    NOTHING if row is mine else _signed(minus(row, mine, "Cd")),
+                    NO_VALUE if row is bold else format_difference(asdict(minus(row, bold, "Cd"))),
                     f"{row['inside']['Cd']:.0%}",
-                    f"{row['seconds'] / mine['seconds']:.2g}",
+                    f"{row['seconds'] / bold['seconds']:.2g}",
                 ]
             )
-    header = ["Cadmium", "folds", "MAE (mg/kg)", "minus bold", "95% holds", "time ÷"]
-    return aligned(header, body)
+    header = ["Cadmium", "folds", "MAE (mg/kg)", "minus bold", "95% coverage", "time (ratio)"]
+    return markdown_table(header, body)
 
 
 def _all_metals(rows: Sequence[Row], chosen: str) -> str:
-    mine = _one(rows, COORDINATES, chosen)
+    bold = _find(rows, COORDINATES, chosen)
     body = [
         [
-            f"**{row['method']}**" if row is mine else row["method"],
-            *(_mean_and_difference(row, mine, metal) for metal in METALS),
+            f"**{row['method']}**" if row is bold else row["method"],
+            *(_mean_and_difference(row, bold, metal) for metal in METALS),
             f"{np.mean(list(row['inside'].values())):.0%}",
-            f"{row['seconds'] / mine['seconds']:.2g}",
+            f"{row['seconds'] / bold['seconds']:.2g}",
         ]
         for row in rows
         if row["problem"] == COORDINATES
     ]
-    header = ["From coordinates", *(f"{metal} (mg/kg)" for metal in METALS), "95% holds", "time ÷"]
-    return aligned(header, body)
+    metals = (f"{metal} (mg/kg)" for metal in METALS)
+    return markdown_table(["From coordinates", *metals, "95% coverage", "time (ratio)"], body)
 
 
 def minus(ours: Row, theirs: Row, metal: str) -> PairedDifference:
-    """Difference of the absolute errors, paired over the sites."""
+    """Return the mean difference between absolute errors, paired by site."""
     return paired_difference(*(np.array(row["errors"][metal]) for row in (ours, theirs)))
 
 
-def _mean_and_difference(row: Row, mine: Row, metal: str) -> str:
+def _mean_and_difference(row: Row, bold: Row, metal: str) -> str:
     digits = 3 if metal == "Cd" else 2
     mean = f"{np.mean(row['errors'][metal]):.{digits}f}"
-    return mean if row is mine else f"{mean} ({_signed(minus(row, mine, metal), digits)})"
+    if row is bold:
+        return mean
+    return f"{mean} ({format_difference(asdict(minus(row, bold, metal)), digits)})"
 
 
-def _signed(pair: PairedDifference, digits: int = 3) -> str:
-    return f"{pair.mean:+.{digits}f} ± {pair.standard_error:.{digits}f}"
-
-
-def _one(rows: Sequence[Row], problem: str, method: str) -> Row:
+def _find(rows: Sequence[Row], problem: str, method: str) -> Row:
     return next(row for row in rows if (row["problem"], row["method"]) == (problem, method))
 
 

@@ -1,17 +1,16 @@
-"""emgpr on a Dask cluster of two processes: memory of a worker, and what a second one gains.
+"""Memory and speed of emgpr on a Dask cluster of one or two worker processes.
 
     PYTHONPATH=src python -m benchmarks.dask_scale memory --places 10000000
     PYTHONPATH=src python -m benchmarks.dask_scale memory --one-pass --sites 10000000 --places ...
     PYTHONPATH=src python -m benchmarks.dask_scale speed --sites 50000 --places 50000
 
-`memory` predicts at places drawn at random, in blocks, and writes means and standard deviations to
-Zarr in a temporary folder; the peaks of the workers' memory are what the system has counted, with
-nothing spilled. Of several numbers of places, the growth from one to the next shows what a block
-leaves behind. With `--one-pass` it is OnePassGP that predicts, learned on the cluster from a table
-that is drawn as it is read. `speed` learns from and predicts at readings of 10 outputs, on one
-worker and on two, and tells how far the two differ. Step 1 of all readings is left to a regressor
-of scikit-learn on 500 of them, or to the `--learner` that is named. Needs
-`pip install 'emgpr[dask]'`.
+`memory` predicts at random locations, in blocks, and writes means and standard deviations to Zarr
+arrays in a temporary folder. The peak memory of the workers is measured by the operating system,
+without spilling to disk. If it grows with the number of locations, the memory of finished blocks is
+not released. With `--one-pass`, the model is OnePassGP, fitted on the cluster to a table that is
+simulated block by block. `speed` fits a model of 10 outputs and predicts on one and on two workers,
+and compares the results. Step 1 uses scikit-learn regressors fitted to 500 sites, or the learner
+given by `--learner`. Requires `pip install 'emgpr[dask]'`.
 """
 
 import argparse
@@ -32,18 +31,19 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from benchmarks.one_pass import BOX, Truth
 from emgpr import EMGPR, OnePassGP
+from emgpr.estimators import GPRegressor
 
 Array = np.ndarray
 Numbers = dict[str, Any]
 
-BLOCK = 100_000  # places
-FEW = 500  # sites from which kernels are learned
+BLOCK = 100_000  # locations in a block
+N_SITES_STEP_1 = 500  # sites to which scikit-learn's regressors are fitted
 EMPTY = np.empty((0, 0))
-WAVES = 300  # of which a latent process is the sum
+N_WAVES = 300  # number of cosines whose sum is a latent process
 
 
 def main() -> None:
-    """Measure, print, store."""
+    """Run the measurements, and print and store the results."""
     args = _arguments()
     result = {"date": time.strftime("%Y-%m-%d"), "machine": _machine(), **vars(args)}
     result["measured"] = memory(args) if args.what == "memory" else speed(args)
@@ -54,26 +54,25 @@ def main() -> None:
 
 
 def memory(args: argparse.Namespace) -> list[Numbers]:
-    """Peak memory of each worker after every number of places; a new cluster for each."""
-    found: list[Numbers] = []
-    model: Any
+    """Return the workers' peak memory for each number of locations, using new clusters."""
+    rows: list[Numbers] = []
+    model: EMGPR | OnePassGP
     if args.one_pass:
         model = OnePassGP(box=BOX, random_state=0)
-        found.append({"sites": args.sites, **watched(lambda _: model.fit(*table(args.sites)))})
-        print(found[-1], flush=True)
+        rows.append({"sites": args.sites, **watch(lambda _: model.fit(*lazy_table(args.sites)))})
+        print(rows[-1], flush=True)
     else:
         X, Y = readings(args.sites, args.outputs)
         model = EMGPR.paper(batch_size=50, n_members=args.members, conditioning=16, random_state=0)
         model.fit(X, Y)
-    for places in args.places:
-        work = partial(to_zarr, model, places)
-        found.append({"places": places, **watched(work)})
-        print(found[-1], flush=True)
-    return found
+    for n in args.places:
+        rows.append({"places": n, **watch(partial(to_zarr, model, n))})
+        print(rows[-1], flush=True)
+    return rows
 
 
-def watched(work: Callable[[str], Any]) -> Numbers:
-    """What some work on a new cluster takes; it is given a folder, which is removed."""
+def watch(work: Callable[[str], Any]) -> Numbers:
+    """Run a function on a new cluster with a temporary folder, and return its time and memory."""
     with cluster(2) as client, tempfile.TemporaryDirectory() as folder:
         before = client.run(peak)
         began = time.perf_counter()
@@ -88,8 +87,8 @@ def watched(work: Callable[[str], Any]) -> Numbers:
     }
 
 
-def table(sites: int) -> tuple[Any, Any]:
-    """Inputs and outputs of so many sites, drawn block by block whenever they are read."""
+def lazy_table(sites: int) -> tuple[Any, Any]:
+    """Return inputs and outputs whose blocks are simulated when they are read."""
     import dask.array as da
 
     truth = Truth(np.random.default_rng(0))
@@ -104,56 +103,57 @@ def table(sites: int) -> tuple[Any, Any]:
     return whole[:, :2], whole[:, 2:]
 
 
-def to_zarr(model: Any, places: int, folder: str) -> None:
-    """Predict at so many places, drawn as they are needed, and write it all."""
+def to_zarr(model: GPRegressor, n_locations: int, folder: str) -> None:
+    """Predict at random locations, which are drawn block by block, and write the results."""
     import dask.array as da
     import zarr
 
-    X = da.random.default_rng(0).uniform(size=(places, 2), chunks=(BLOCK, 2))
+    X = da.random.default_rng(0).uniform(size=(n_locations, 2), chunks=(BLOCK, 2))
     D = model.n_outputs_
-    kept = [
-        zarr.open_array(f"{folder}/{name}", mode="w", shape=(places, D), chunks=(BLOCK, D))
+    arrays = [
+        zarr.open_array(f"{folder}/{name}", mode="w", shape=(n_locations, D), chunks=(BLOCK, D))
         for name in ("mean", "std")
     ]
-    da.store(model.predict(X, return_std=True), kept, lock=False)  # each block has its own chunk
+    # No lock is needed, since each block is written to its own chunk.
+    da.store(model.predict(X, return_std=True), arrays, lock=False)
 
 
 def speed(args: argparse.Namespace) -> Numbers:
-    """Seconds to learn and to predict on one worker and on two, and how far they differ."""
+    """Return the times of a fit and prediction on one and two workers, and compare results."""
     import dask
     import dask.array as da
 
     X, Y = readings(args.sites, args.outputs)
-    learner = args.learner or borrowed(X, Y)
+    learner = args.learner or fitted_regressors(X, Y)
     settings = {"batch_size": 150, "n_members": args.members, "conditioning": 16}
-    places = da.from_array(readings(args.places[0], 1, seed=1)[0], chunks=(args.block, 2))
-    seconds, told = {}, {}
+    X_new = da.from_array(readings(args.places[0], 1, seed=1)[0], chunks=(args.block, 2))
+    seconds, predictions = {}, {}
     for n in (1, 2):
         with cluster(n) as client:
-            client.run(lambda: __import__("emgpr").EMGPR)  # imports are no part of it
+            client.run(lambda: __import__("emgpr").EMGPR)  # Imports are not measured.
             before = client.run(time.process_time)
             began = time.perf_counter()
             with joblib.parallel_config("dask"):
                 model = EMGPR.paper(latent_learner=learner, random_state=0, **settings).fit(X, Y)
-            learned = time.perf_counter()
-            told[n] = np.stack(dask.compute(*model.predict(places, return_std=True)))
+            fitted = time.perf_counter()
+            predictions[n] = np.stack(dask.compute(*model.predict(X_new, return_std=True)))
             ended = time.perf_counter()
             after = client.run(time.process_time)
-        seconds[n] = {"fit": learned - began, "predict": ended - learned, "both": ended - began}
-        # Of the processors: what the wall clock would say if nothing else ran on the machine.
-        seconds[n]["busiest_worker"] = max(after[who] - before[who] for who in after)
+        seconds[n] = {"fit": fitted - began, "predict": ended - fitted, "both": ended - began}
+        # Processor time is close to wall time unless other programs run on the machine.
+        seconds[n]["busiest_worker"] = max(after[worker] - before[worker] for worker in after)
         print(f"{n} worker(s): {seconds[n]}", flush=True)
     return {
         "seconds": seconds,
         "two_workers_times_faster": seconds[1]["both"] / seconds[2]["both"],
         "busiest_times_less_busy": seconds[1]["busiest_worker"] / seconds[2]["busiest_worker"],
-        "largest_difference": float(np.abs(told[1] - told[2]).max()),
+        "largest_difference": float(np.abs(predictions[1] - predictions[2]).max()),
     }
 
 
 @contextmanager
 def cluster(n: int) -> Iterator[Any]:
-    """The client of a cluster of n processes, each with one thread; nothing is spilled."""
+    """Yield the client of a cluster of n single-threaded processes without spilling to disk."""
     from distributed import Client, LocalCluster
 
     settings = {"threads_per_worker": 1, "memory_limit": 0, "dashboard_address": None}
@@ -162,39 +162,39 @@ def cluster(n: int) -> Iterator[Any]:
 
 
 def peak() -> float:
-    """The most memory that this process has had, in MiB."""
+    """Return the peak memory of this process in MiB."""
     import resource
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def readings(N: int, D: int, seed: int = 0) -> tuple[Array, Array]:
-    """Places in the unit square, and outputs that mix three smooth processes there.
+    """Draw sites in the unit square, and outputs that are weighted sums of smooth processes.
 
     >>> [part.shape for part in readings(4, 2)]
     [(4, 2), (4, 2)]
     """
     rng = np.random.default_rng(seed)
     X = rng.uniform(size=(N, 2))
-    world = np.random.default_rng(0)  # the same for all seeds
+    truth = np.random.default_rng(0)  # The processes are the same for all seeds.
     signals = []
     for length_scale in (0.05, 0.1, 0.3):
-        waves = world.normal(size=(2, WAVES)) / length_scale
-        phases = world.uniform(0, 2 * np.pi, WAVES)
-        signals.append(np.cos(X @ waves + phases).sum(axis=1) * np.sqrt(2 / WAVES))
-    mixed = np.stack(signals, axis=1) @ world.normal(size=(3, D))
+        waves = truth.normal(size=(2, N_WAVES)) / length_scale
+        phases = truth.uniform(0, 2 * np.pi, N_WAVES)
+        signals.append(np.cos(X @ waves + phases).sum(axis=1) * np.sqrt(2 / N_WAVES))
+    mixed = np.stack(signals, axis=1) @ truth.normal(size=(3, D))
     return X, mixed + 0.3 * rng.normal(size=(N, D))
 
 
-def borrowed(X: Array, Y: Array) -> list[GaussianProcessRegressor]:
-    """Step 1 of every output, learned from some of the sites."""
-    few = np.random.default_rng(0).permutation(len(X))[:FEW]
+def fitted_regressors(X: Array, Y: Array) -> list[GaussianProcessRegressor]:
+    """Fit a regressor to each output at a random sample of the sites."""
+    sites = np.random.default_rng(0).permutation(len(X))[:N_SITES_STEP_1]
     kernel = RBF(0.1) + WhiteKernel(0.1)
-    return [GaussianProcessRegressor(kernel, normalize_y=True).fit(X[few], y) for y in Y[few].T]
+    return [GaussianProcessRegressor(kernel, normalize_y=True).fit(X[sites], y) for y in Y[sites].T]
 
 
 def _machine() -> Numbers:
-    """What was measured on: no names, no paths."""
+    """Return a description of the machine without names or paths."""
     import dask
 
     return {
@@ -211,15 +211,19 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("what", choices=["memory", "speed"])
     parser.add_argument("--places", type=int, nargs="+", default=[1_000_000])
     parser.add_argument("--sites", type=int, default=1000)
-    parser.add_argument("--outputs", type=int, help="3 for memory, 10 for speed")
-    parser.add_argument("--members", type=int, help="1 for memory, 8 for speed")
-    parser.add_argument("--block", type=int, default=2500, help="places of a block, for speed")
+    parser.add_argument(
+        "--outputs", type=int, help="number of outputs; default: 3 for memory, 10 for speed"
+    )
+    parser.add_argument(
+        "--members", type=int, help="number of members; default: 1 for memory, 8 for speed"
+    )
+    parser.add_argument("--block", type=int, default=2500, help="locations in a block, for speed")
     parser.add_argument("--learner", help="latent_learner of the estimator, for speed")
-    parser.add_argument("--one-pass", action="store_true", help="OnePassGP, for memory")
-    parser.add_argument("--out", type=Path, help="where to store the numbers as JSON")
+    parser.add_argument("--one-pass", action="store_true", help="measure the memory of OnePassGP")
+    parser.add_argument("--out", type=Path, help="JSON file for the results")
     args = parser.parse_args()
-    usual = {"memory": (3, 1), "speed": (10, 8)}[args.what]
-    args.outputs, args.members = args.outputs or usual[0], args.members or usual[1]
+    defaults = {"memory": (3, 1), "speed": (10, 8)}[args.what]
+    args.outputs, args.members = args.outputs or defaults[0], args.members or defaults[1]
     return args
 
 

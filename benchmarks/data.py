@@ -1,8 +1,8 @@
-"""The problems: a table to learn from and the readings held out of it.
+"""The benchmark problems: training tables with held-out readings.
 
-Outputs are standardised (Jura's after logarithms), so that no method gains or loses by its own
-scaling; inputs are in units in which 0.1 is a sensible first guess of a length-scale. A new
-problem is a function in `PROBLEMS`.
+Outputs are standardised (for Jura, after taking logarithms), so that results do not depend on how a
+method scales them. Inputs are in units in which 0.1 is a reasonable initial length-scale. To add a
+problem, add a function to `PROBLEMS`.
 """
 
 import os
@@ -16,33 +16,36 @@ from sklearn.gaussian_process.kernels import RBF
 
 Array = np.ndarray
 
-SIDE = 5.0  # of a swath, as of Jura in km
+SIDE = 5.0  # longer side of a rescaled swath, similar to the Jura region in km
 SIMULATED = ((200, 3), (500, 3), (1000, 3), (2000, 3), (200, 5), (200, 10), (800, 10))
 
 
-class Absent(RuntimeError):
-    """The data of a problem are not on this machine."""
+class DataNotAvailable(RuntimeError):
+    """The data of a problem are not available on this machine."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Learn from (X, Y), predict the `truth` at X_new. NaN: not measured, or not asked for."""
+    """A training table (X, Y), and the `truth` to predict at X_new.
+
+    NaN in Y marks a missing reading, and NaN in `truth` a value that is not evaluated.
+    """
 
     X: Array  # (N, P)
     Y: Array  # (N, D), standardised
     X_new: Array  # (M, P)
     truth: Array  # (M, D), on the scale of Y
-    error: str = "MSE"  # what the loss is called
+    error: str = "MSE"  # name of the loss
     loss: Callable[[Array, Array], Array] = lambda truth, mean: (truth - mean) ** 2
 
     def save(self, path: Path) -> None:
-        """What a method may see."""
+        """Write the arrays that are passed to a method."""
         np.savez(path, X=self.X, Y=self.Y, X_new=self.X_new)
 
 
 def jura() -> Problem:
-    """The paper's experiment: Cd at 100 of 359 sites, Ni and Zn known there; logarithms."""
-    from emgpr.datasets import jura_table  # here, as `simulated` does without pandas
+    """Return the paper's problem: predict log Cd at 100 of 359 sites, given Ni and Zn at all."""
+    from emgpr.datasets import jura_table  # imported here, since `simulated` does not need pandas
 
     data = jura_table()
     logs, held_out = np.log(data.Y.to_numpy()), np.log(data.truth.to_numpy())
@@ -58,19 +61,19 @@ def jura() -> Problem:
 
 
 def amsua(seed: int = 0) -> Problem:
-    """Six channels of AMSU-A at 630 sites: a random half from the other half."""
+    """Return six AMSU-A channels at 630 sites, of which a random half is held out."""
     from emgpr.datasets import load_amsua
 
     swath = load_amsua()
     Y = swath.Y[["ch01", "ch03", "ch05", "ch08", "ch11", "ch15"]].to_numpy()
     order = np.random.default_rng(seed).permutation(len(Y))
-    return _held_out(_sized(swath.X.to_numpy()), Y, order[: len(Y) // 2])
+    return _hold_out(_rescale(swath.X.to_numpy()), Y, order[: len(Y) // 2])
 
 
 def atms() -> Problem:
-    """Ten channels of ATMS at 800 sites, 200 held out: the first fold of the paper's protocol.
+    """Return ten ATMS channels at 800 sites and 200 held-out sites, as in the paper's first fold.
 
-    The granule is read from the folder that EMGPR_ATMS names, and never copied.
+    The granule is read from the folder that the environment variable EMGPR_ATMS names.
     """
     from emgpr.datasets import read_atms
     from emgpr.experiments.atms import AS_PRINTED, usable
@@ -79,22 +82,24 @@ def atms() -> Problem:
     files = [next(iter(sorted(folder.glob(f"{kind}_*.h5"))), None) for kind in ("TATMS", "GATMO")]
     tdr, geo = files
     if "EMGPR_ATMS" not in os.environ or tdr is None or geo is None:
-        raise Absent("no granule: set EMGPR_ATMS to the folder of its TATMS and GATMO files")
+        raise DataNotAvailable(
+            "there is no granule; set EMGPR_ATMS to the folder with its TATMS and GATMO files"
+        )
     try:
         table = usable(read_atms(tdr, geo), AS_PRINTED)
     except ImportError as reason:
-        raise Absent(str(reason)) from reason
+        raise DataNotAvailable(str(reason)) from reason
     chosen = table.iloc[np.random.default_rng(0).permutation(len(table))[: AS_PRINTED.sites]]
     held_out = np.flatnonzero(np.arange(len(chosen)) % AS_PRINTED.folds == 0)
     X, Y = chosen[["lat", "lon"]].to_numpy(), chosen[list(AS_PRINTED.channels)].to_numpy()
-    return _held_out(_sized(X), Y, held_out)
+    return _hold_out(_rescale(X), Y, held_out)
 
 
 def simulated(N: int, D: int, *, M: int = 200, noise: float = 0.1) -> Problem:
-    """Readings of D mixtures of three smooth processes on the unit square, noise variance 0.1.
+    """Return D weighted sums of three smooth processes on the unit square, with noise.
 
-    All is known: RBF kernels of length-scales 0.1, 0.2 and 0.4, weights drawn, each output of
-    variance one beside its noise. No method can have a lower MSE than noise / (1 + noise).
+    The kernels are RBF with length-scales 0.1, 0.2 and 0.4. The weights are random, and the signals
+    have variance one. The expected MSE of any method is at least noise / (1 + noise).
     """
     rng = np.random.default_rng([N, D])
     X = rng.uniform(size=(N + M, 2))
@@ -102,7 +107,7 @@ def simulated(N: int, D: int, *, M: int = 200, noise: float = 0.1) -> Problem:
     W = rng.normal(size=(3, D))
     W /= np.linalg.norm(W, axis=0)
     Y = latents @ W + np.sqrt(noise) * rng.normal(size=(N + M, D))
-    return _held_out(X, Y, np.arange(N, N + M))
+    return _hold_out(X, Y, np.arange(N, N + M))
 
 
 PROBLEMS: dict[str, Callable[[], Problem]] = {
@@ -113,15 +118,15 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
 }
 
 
-def _held_out(X: Array, Y: Array, rows: Array) -> Problem:
-    """All outputs at these rows are asked for; the others are learned from, and set the scale."""
-    seen = np.setdiff1d(np.arange(len(Y)), rows)
-    Y = (Y - Y[seen].mean(axis=0)) / Y[seen].std(axis=0)
-    return Problem(X[seen], Y[seen], X[rows], Y[rows])
+def _hold_out(X: Array, Y: Array, rows: Array) -> Problem:
+    """Hold out all outputs in these rows, and standardise with statistics of the other rows."""
+    train = np.setdiff1d(np.arange(len(Y)), rows)
+    Y = (Y - Y[train].mean(axis=0)) / Y[train].std(axis=0)
+    return Problem(X[train], Y[train], X[rows], Y[rows])
 
 
-def _sized(X: Array) -> Array:
-    """Coordinates from zero, both by one factor, the longer side SIDE."""
+def _rescale(X: Array) -> Array:
+    """Shift coordinates to start at zero, and scale them so that the longer side is SIDE."""
     X = X - X.min(axis=0)
     return SIDE * X / X.max()
 

@@ -1,7 +1,8 @@
-"""Where each method runs: here if it is here, else in an environment of its own under .bench/.
+"""The Python interpreter for each method: the current one, or one from a virtual environment.
 
-A method's file says what it needs at its top, and is read without being imported. A peer that
-cannot be installed is reported with the reason, and the others go on.
+Virtual environments are created in .bench/. The file of a method declares its requirements in
+constants, which are read without importing the file. If a library cannot be installed, the reason
+is reported, and the other methods are run.
 """
 
 import ast
@@ -18,12 +19,12 @@ BENCH = Path(__file__).parents[1] / ".bench"
 
 
 class NotInstalled(RuntimeError):
-    """A peer could not be installed; the message says why."""
+    """Error for a library that could not be installed. The message gives the reason."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """One variant of a method's file: a row of the table."""
+    """A variant of a method, which becomes one row of the table."""
 
     name: str
     file: Path
@@ -32,43 +33,44 @@ class Method:
 
 
 def methods(folder: Path = METHODS) -> list[Method]:
-    """Every variant in the folder; emgpr's first, then the yardstick, then the peers."""
-    found = []
+    """Return the variants of all methods: first emgpr, then scikit-learn, then the others."""
+    variants = []
     for file in sorted(folder.glob("*.py"), key=lambda file: (_rank(file), file.stem)):
-        said = declared(file)
-        for name, settings in said["VARIANTS"].items():
-            found.append(Method(name, file, settings, said["REQUIREMENTS"]))
-    return found
+        constants = declarations(file)
+        for name, settings in constants["VARIANTS"].items():
+            variants.append(Method(name, file, settings, constants["REQUIREMENTS"]))
+    return variants
 
 
-def declared(file: Path) -> dict[str, Any]:
-    """The constants REQUIREMENTS and VARIANTS of a file, without running it."""
-    wanted = {"REQUIREMENTS", "VARIANTS"}
+def declarations(file: Path) -> dict[str, Any]:
+    """Return the constants REQUIREMENTS and VARIANTS of a file without running it."""
+    required = {"REQUIREMENTS", "VARIANTS"}
     constants = {
         node.targets[0].id: ast.literal_eval(node.value)
         for node in ast.parse(file.read_text(encoding="utf-8")).body
         if isinstance(node, ast.Assign)
         and isinstance(node.targets[0], ast.Name)
-        and node.targets[0].id in wanted
+        and node.targets[0].id in required
     }
-    if missing := wanted - constants.keys():
+    if missing := required - constants.keys():
         raise ValueError(f"{file.name} does not declare {' and '.join(sorted(missing))}")
     return constants
 
 
-def python_for(method: Method, say: Callable[[str], None], bench: Path = BENCH) -> Path:
-    """The interpreter that has what the method needs, installed if it has to be."""
-    if all(map(_is_here, method.requirements)):
+def python_for(method: Method, log: Callable[[str], None], bench: Path = BENCH) -> Path:
+    """Return an interpreter that has a method's requirements, installing them if necessary."""
+    if all(map(_is_installed, method.requirements)):
         return Path(sys.executable)
     folder = bench / method.file.stem
     python, done = folder / "bin" / "python", folder / "requirements.txt"
-    wanted = "\n".join(method.requirements)
-    if done.exists() and done.read_text() == wanted:
+    requirements = "\n".join(method.requirements)
+    if done.exists() and done.read_text() == requirements:
         return python
-    say(f"installing {', '.join(method.requirements)}")
-    _checked([sys.executable, "-m", "venv", "--clear", str(folder)])
-    _checked([str(python), "-m", "pip", "install", "--quiet", *method.requirements])
-    done.write_text(wanted)
+    log(f"installing {', '.join(method.requirements)}")
+    _run([sys.executable, "-m", "venv", "--clear", "--without-pip", str(folder)])
+    pip = [sys.executable, "-m", "pip", "--python", str(python)]
+    _run([*pip, "install", "--quiet", *method.requirements])
+    done.write_text(requirements)
     return python
 
 
@@ -76,7 +78,7 @@ def _rank(file: Path) -> int:
     return {"emgpr": 0, "scikit_learn": 1}.get(file.stem, 2)
 
 
-def _is_here(requirement: str) -> bool:
+def _is_installed(requirement: str) -> bool:
     name, _, version = requirement.partition("==")
     try:
         return version in ("", importlib.metadata.version(name))
@@ -84,11 +86,11 @@ def _is_here(requirement: str) -> bool:
         return False
 
 
-def _checked(command: list[str]) -> None:
+def _run(command: list[str]) -> None:
+    """Run a command, and raise `NotInstalled` with its error message if it fails."""
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
         lines = (result.stderr or result.stdout).strip().splitlines()
-        reasons = (
-            [line for line in lines if line.startswith("ERROR")] or lines[-1:] or ["no reason"]
-        )
-        raise NotInstalled(reasons[0].removeprefix("ERROR: "))
+        errors = [line for line in lines if line.startswith("ERROR")]
+        reason = (errors or lines[-1:] or ["no reason given"])[0]
+        raise NotInstalled(reason.removeprefix("ERROR: "))

@@ -1,15 +1,16 @@
-"""emgpr against GPyTorch on a GPU: 800 sites × 10 outputs, all 8000 readings, exactly.
+"""emgpr and GPyTorch on a GPU: exact inference with all 8000 readings of 10 outputs at 800 sites.
 
     PYTHONPATH=src python -m benchmarks.gpu [--data FILE.npz] [--device cuda] [--out FILE.json]
 
-The data are simulated, or an .npz with X, Y, X_new and truth, such as
-`python -m benchmarks.gpu --export atms FILE.npz` writes where the granule is. Both learn a linear
-model of coregionalisation with ten latent processes by maximum likelihood, 150 iterations, in
-float64: ours by L-BFGS from the two steps, GPyTorch by Adam. It runs on torch, NumPy, SciPy,
-scikit-learn and GPyTorch, with pandas and jaxtyping for emgpr; where those are missing, wheels do:
+The data are simulated, or read from an .npz file with X, Y, X_new and truth. On a machine that has
+the granule, `python -m benchmarks.gpu --export atms FILE.npz` writes such a file. Both libraries
+fit a linear model of coregionalisation with ten latent processes by maximum likelihood, using 150
+iterations in float64. emgpr uses L-BFGS after the two steps, and GPyTorch uses Adam. Requires
+torch, NumPy, SciPy, scikit-learn, GPyTorch, pandas and jaxtyping. To copy the last two to a machine
+that does not have them:
 
     pip download --no-deps --dest .bench/wheels pandas jaxtyping wadler-lindig python-dateutil six
-    pip install --no-deps .bench/wheels/*.whl        # there
+    pip install --no-deps .bench/wheels/*.whl        # on that machine
 """
 
 import argparse
@@ -29,12 +30,12 @@ from benchmarks.worker import load
 Numbers = dict[str, Any]
 
 ITERATIONS = 150
-PLACES = 100_000
+N_LOCATIONS = 100_000  # number of locations to predict
 GPYTORCH = Path(__file__).parent / "methods" / "gpytorch.py"
 
 
 def main() -> None:
-    """Measure, print, store."""
+    """Run the measurements, and print and store the results."""
     args = _arguments()
     if args.export:
         name, file = args.export
@@ -52,7 +53,7 @@ def main() -> None:
     for name, measure in MEASUREMENTS.items():
         try:
             result[name] = measure(problem, args.device)
-        except Exception as error:  # the others are still worth having
+        except Exception as error:  # The other measurements are still useful.
             result[name] = {"failed": f"{type(error).__name__}: {error}"[:300]}
         print(f"{name}: {result[name]}", flush=True)
     text = json.dumps(result, indent=1) + "\n"
@@ -62,20 +63,20 @@ def main() -> None:
 
 
 def two_step(problem: Problem, device: str) -> Numbers:
-    """Both steps on all readings."""
+    """Measure a fit in two steps to all readings."""
     return _fit_ours(problem, device, refine=0)
 
 
 def joint(problem: Problem, device: str) -> Numbers:
-    """The joint ascent; an iteration is what it takes beyond the two steps, over their number."""
+    """Measure the joint optimisation. The time per iteration excludes the two steps."""
     before = _fit_ours(problem, device, refine=0)
     after = _fit_ours(problem, device, refine="joint", max_iter=ITERATIONS)
-    ascent = after["seconds"] - before["seconds"]
-    return after | {"seconds_an_iteration": ascent / max(after["iterations"], 1)}
+    seconds = after["seconds"] - before["seconds"]
+    return after | {"seconds_an_iteration": seconds / max(after["iterations"], 1)}
 
 
-def theirs(problem: Problem, device: str) -> Numbers:
-    """GPyTorch's linear model of coregionalisation; the first iterations warm up apart."""
+def gpytorch_lmc(problem: Problem, device: str) -> Numbers:
+    """Measure GPyTorch's linear model of coregionalisation after two warm-up iterations."""
     method = load(GPYTORCH)
 
     def fit(iterations: int) -> Any:
@@ -92,21 +93,21 @@ def theirs(problem: Problem, device: str) -> Numbers:
     }
 
 
-def many_places(_: Problem, device: str) -> Numbers:
-    """Means and standard deviations at 100,000 places from 16 neighbours, three outputs."""
+def many_locations(_: Problem, device: str) -> Numbers:
+    """Measure predictions of three outputs at 100,000 locations from 16 neighbours."""
     from emgpr import EMGPR
 
     small = simulated(300, 3)
     model = EMGPR.paper(batch_size=None, conditioning=16, random_state=0, **on(device))
     model.fit(small.X, small.Y)
-    places = np.random.default_rng(0).uniform(size=(PLACES, 2))
-    model.predict(places[:1000], return_std=True)
-    _, cost = _measured(lambda: model.predict(places, return_std=True), device)
+    X_new = np.random.default_rng(0).uniform(size=(N_LOCATIONS, 2))
+    model.predict(X_new[:1000], return_std=True)
+    _, cost = _measured(lambda: model.predict(X_new, return_std=True), device)
     return cost
 
 
 def linear_algebra(problem: Problem, device: str) -> Numbers:
-    """A factor and an inverse of all readings' size: what an evaluation cannot do without."""
+    """Measure a Cholesky factorisation and inverse of the size that the likelihood needs."""
     import torch
 
     n = problem.Y.size
@@ -116,19 +117,19 @@ def linear_algebra(problem: Problem, device: str) -> Numbers:
 
 
 def evaluation(problem: Problem, device: str) -> Numbers:
-    """A likelihood with its gradients, of the weights alone and of the kernels too, over those."""
-    from benchmarks.inner import state
-    from emgpr.arrays import put
+    """Measure a likelihood evaluation with gradients, relative to the linear algebra it needs."""
+    from benchmarks.inner import parameters
+    from emgpr.arrays import to_device
     from emgpr.covariance import log_likelihood
 
-    table, *given = state(problem)
-    table, given = table.on(device), [put(a, device) for a in given]
+    table, *given = parameters(problem)
+    table, given = table.to(device), [to_device(a, device) for a in given]
     weights = _usual(lambda: log_likelihood(table, *given), device)
     kernels = _usual(lambda: log_likelihood(table, *given, of_kernels=True), device)
-    yardstick = linear_algebra(problem, device)["seconds"]
+    reference = linear_algebra(problem, device)["seconds"]
     return {
-        "weights_÷_potrf_+_potri": weights["seconds"] / yardstick,
-        "weights_and_kernels_÷_potrf_+_potri": kernels["seconds"] / yardstick,
+        "weights_÷_potrf_+_potri": weights["seconds"] / reference,
+        "weights_and_kernels_÷_potrf_+_potri": kernels["seconds"] / reference,
         **kernels,
     }
 
@@ -138,13 +139,13 @@ MEASUREMENTS: dict[str, Callable[[Problem, str], Numbers]] = {
     "emgpr, evaluation": evaluation,
     "emgpr, two-step": two_step,
     "emgpr, joint": joint,
-    "GPyTorch, LMC": theirs,
-    "emgpr, 100,000 places": many_places,
+    "GPyTorch, LMC": gpytorch_lmc,
+    "emgpr, 100,000 places": many_locations,
 }
 
 
 def machine(device: str) -> Numbers:
-    """What was measured on: no names, no paths."""
+    """Return a description of the machine without names or paths."""
     import torch
 
     on_gpu = device.startswith("cuda")
@@ -167,7 +168,7 @@ def _fit_ours(problem: Problem, device: str, **settings: Any) -> Numbers:
 
 
 def _measured(work: Callable[[], Any], device: str) -> tuple[Any, Numbers]:
-    """What the work gives, its wall time, and the most GPU memory that was in use."""
+    """Call a function, and return its result, wall time and peak GPU memory."""
     import torch
 
     on_gpu = device.startswith("cuda")
@@ -185,14 +186,14 @@ def _measured(work: Callable[[], Any], device: str) -> tuple[Any, Numbers]:
 
 
 def _usual(work: Callable[[], Any], device: str) -> Numbers:
-    """The costs of the median of five calls, after one to warm up."""
+    """Return the cost of the median of five calls, after a warm-up call."""
     work()
     costs = [_measured(work, device)[1] for _ in range(5)]
     return sorted(costs, key=lambda cost: cost["seconds"])[2]
 
 
 def on(device: str) -> dict[str, str]:
-    """What is set to learn on a device; of the CPU, nothing."""
+    """Return the estimator parameters that select a device, which are empty for the CPU."""
     return {} if device == "cpu" else {"device": device}
 
 
@@ -209,10 +210,10 @@ def _problem(file: Path | None) -> Problem:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
-    parser.add_argument("--data", type=Path, help="an .npz in place of simulated readings")
+    parser.add_argument("--data", type=Path, help="an .npz file instead of simulated data")
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--out", type=Path, help="where to store the numbers as JSON")
-    parser.add_argument("--export", nargs=2, metavar=("PROBLEM", "FILE"), help="only write an .npz")
+    parser.add_argument("--out", type=Path, help="JSON file for the results")
+    parser.add_argument("--export", nargs=2, metavar=("PROBLEM", "FILE"), help="write an .npz file")
     return parser.parse_args()
 
 

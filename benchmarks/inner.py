@@ -1,7 +1,8 @@
-"""What emgpr costs beside the linear algebra that it cannot do without.
+"""The costs of emgpr relative to the linear algebra that it requires.
 
-Each measurement is a function that returns numbers with a name; one that breaks, as internals
-change, says so in its place. Times are of the processor, on one core and one thread.
+Each measurement is a function that returns a dict of numbers. If a measurement fails because
+internal functions have changed, the error is stored instead. Times are processor times of one
+thread on one core.
 """
 
 import cProfile
@@ -24,14 +25,17 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.data import PROBLEMS, Problem, simulated
 from emgpr import EMGPR
-from emgpr.covariance import log_likelihood, log_likelihood_in_span, span_of
+from emgpr.covariance import log_likelihood, low_rank_log_likelihood, low_rank_table
 from emgpr.observations import Observations
 
 Numbers = dict[str, float | str]
 
+# With these constants in emgpr.weights.fit, an optimisation runs until full convergence.
+CONVERGED = {"EXPECTED_GAIN": 1e-11, "EXPECTED_GAIN_LARGE_TABLE": 1e-11, "MIN_GAIN": 1e-13}
 
-def measure(core: int, say: Callable[[str], None]) -> dict[str, Numbers]:
-    """Every measurement by its name."""
+
+def measure(core: int, log: Callable[[str], None]) -> dict[str, Numbers]:
+    """Run all measurements, and return a dict of their results."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
     results = {}
@@ -40,98 +44,105 @@ def measure(core: int, say: Callable[[str], None]) -> dict[str, Numbers]:
         for name, function in MEASUREMENTS.items():
             try:
                 results[name] = function()
-            except Exception as error:  # whatever it is, the others are still worth having
+            except Exception as error:  # The other measurements are still useful.
                 results[name] = {"failed": f"{type(error).__name__}: {error}"}
-            say(f"{name}: {results[name]}")
+            log(f"{name}: {results[name]}")
     return results
 
 
 def evaluation(n: int, D: int = 4) -> Numbers:
-    """One likelihood and gradient of n readings, over potrf + potri of that size."""
-    table, W, noise, K = state(simulated(n // D, D))
+    """Measure a likelihood evaluation with its gradient for n readings.
+
+    Times are relative to LAPACK's Cholesky factorisation and inverse (potrf + potri).
+    """
+    table, W, noise, K = parameters(simulated(n // D, D))
     A = np.asfortranarray(np.eye(n) + 0.5)
     return {
-        "potrf_+_potri_s": (own := _seconds(lambda: _factor_and_invert(A), 5)),
-        "weights_÷_potrf_+_potri": _seconds(lambda: log_likelihood(table, W, noise, K), 5) / own,
+        "potrf_+_potri_s": (base := _seconds(lambda: _factor_and_invert(A), 5)),
+        "weights_÷_potrf_+_potri": _seconds(lambda: log_likelihood(table, W, noise, K), 5) / base,
         "weights_and_kernels_÷_potrf_+_potri": _seconds(
             lambda: log_likelihood(table, W, noise, K, of_kernels=True), 5
         )
-        / own,
+        / base,
     }
 
 
-def span_against_dense() -> Numbers:
-    """Step 2 on 800 sites × 10 outputs: an evaluation in the span, and with all 8000 readings.
+def low_rank_against_dense(N: int = 800, D: int = 10) -> Numbers:
+    """Compare evaluations of the step-2 likelihood in low-rank and dense form, for 8000 readings.
 
-    Smoother kernels have fewer columns; these have about as many as an ATMS granule's.
+    The kernels are about as smooth as those fitted to an ATMS granule, so that the low-rank factor
+    has about as many columns.
     """
-    table, W, noise, K = state(simulated(800, 10))
-    span = span_of(table, noise, K, 1)
-    if span is None:
-        raise RuntimeError("the span was not thought worth it")
-    quick = _seconds(lambda: log_likelihood_in_span(span, W, noise), 5)
+    table, W, noise, K = parameters(simulated(N, D))
+    low_rank = low_rank_table(table, noise, K, 1)
+    if low_rank is None:
+        raise RuntimeError("the low-rank form was not used")
+    quick = _seconds(lambda: low_rank_log_likelihood(low_rank, W, noise), 5)
     dense: list[Any] = []
     slow = _seconds(lambda: dense.append(log_likelihood(table, W, noise, K)), 1)
-    value, _ = log_likelihood_in_span(span, W, noise)
+    value, _ = low_rank_log_likelihood(low_rank, W, noise)
     return {
-        "columns_of_the_span": float(span.n_columns),
+        "columns_of_the_low-rank_factor": float(low_rank.n_columns),
         "dense_s": slow,
-        "span_s": quick,
+        "low-rank_s": quick,
         "times_faster": slow / quick,
         "difference_of_log_likelihoods": abs(value - float(dense[0].value)),
     }
 
 
-def predictions_by_either() -> Numbers:
-    """Weights learned in the span and densely, 400 sites × 5: how far predictions are apart.
+def predictions_after_either(N: int = 400, D: int = 5) -> Numbers:
+    """Compare predictions with weights fitted in low-rank form and in dense form.
 
-    Of searches that go on to the end, and of the search in the span as it stops.
+    Both optimisations run until full convergence. The low-rank form is also run with the default
+    stopping rule.
     """
-    problem = simulated(400, 5)
-    to_the_end = {"CLOSE": 1e-11, "FLAT": 1e-13}
-    spans: list[Any] = []
+    problem = simulated(N, D)
+    tables: list[Any] = []
 
-    def watched(*args: Any) -> Any:
-        spans.append(span_of(*args))
-        return spans[-1]
+    def recorded(*args: Any) -> Any:
+        tables.append(low_rank_table(*args))
+        return tables[-1]
 
-    def predicted(span: Callable[..., Any] = watched, **settings: float) -> Any:
+    def predict(form: Callable[..., Any] = recorded, **settings: float) -> Any:
         model = EMGPR.paper(batch_size=None, max_iter=2000, random_state=0)
-        with mock.patch.multiple("emgpr.weights.fit", span_of=span, **settings):
+        with mock.patch.multiple("emgpr.weights.fit", low_rank_table=form, **settings):
             model.fit(problem.X, problem.Y)
         return model.predict(problem.X_new, return_std=True)
 
-    stopped, _ = predicted()
-    mean, _ = predicted(**to_the_end)
-    if not any(spans):
-        raise RuntimeError("the span was not thought worth it")
-    dense, std = predicted(lambda *_: None, **to_the_end)
+    stopped, _ = predict()
+    mean, _ = predict(**CONVERGED)
+    if not any(table is not None for table in tables):
+        raise RuntimeError("the low-rank form was not used")
+    dense, std = predict(lambda *_: None, **CONVERGED)
     return {
         "largest_difference_in_sd": float((np.abs(mean - dense) / std).max()),
-        "of_the_default's_stop_(rms)": float(np.sqrt(np.mean(((stopped - dense) / std) ** 2))),
+        "with_the_default_stopping_rule_(rms)": float(
+            np.sqrt(np.mean(((stopped - dense) / std) ** 2))
+        ),
     }
 
 
-def many_places(places: int = 100_000) -> Numbers:
-    """Predictions with standard deviations from 16 neighbours of each output, Jura's D = 3."""
+def many_locations(M: int = 100_000) -> Numbers:
+    """Measure predictions and standard deviations from 16 neighbours, for the Jura data."""
     problem = PROBLEMS["jura"]()
     model = EMGPR.paper(batch_size=None, conditioning=16, random_state=0).fit(problem.X, problem.Y)
     low, high = problem.X.min(axis=0), problem.X.max(axis=0)
-    new = np.random.default_rng(0).uniform(low, high, size=(places, 2))
+    new = np.random.default_rng(0).uniform(low, high, size=(M, 2))
     return {"seconds": _seconds(lambda: model.predict(new, return_std=True), 1)}
 
 
 def imports() -> Numbers:
-    """emgpr's import over scikit-learn's, each in five fresh interpreters.
+    """Measure the import time of emgpr relative to scikit-learn, in five new interpreters each.
 
-    `import emgpr` puts its work off until an estimator is asked for, so that is timed too.
+    `import emgpr` loads few modules until an estimator is used, so importing an estimator is timed
+    as well.
     """
-    yardstick, usual, bare = (
+    reference, usual, bare = (
         "import sklearn.gaussian_process",
         "from emgpr import EMGPR",
         "import emgpr",
     )
-    times: dict[str, list[float]] = {yardstick: [], usual: [], bare: []}
+    times: dict[str, list[float]] = {reference: [], usual: [], bare: []}
     for _ in range(5):
         for statement, seconds in times.items():
             seconds.append(-_children())
@@ -143,21 +154,21 @@ def imports() -> Numbers:
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     ).stdout.strip()
     return {
-        f"{usual}_÷_sklearn.gaussian_process": medians[usual] / medians[yardstick],
-        f"{bare}_÷_sklearn.gaussian_process": medians[bare] / medians[yardstick],
+        f"{usual}_÷_sklearn.gaussian_process": medians[usual] / medians[reference],
+        f"{bare}_÷_sklearn.gaussian_process": medians[bare] / medians[reference],
         f"seconds_of_{usual}": medians[usual],
         "torch,_xarray_or_matplotlib_imported": heavy or "none",
     }
 
 
 def _children() -> float:
-    """Processor time of the processes that ended so far."""
+    """Return the processor time of all finished child processes."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def profile(**settings: Any) -> Numbers:
-    """Where a fit of Jura spends its time, and how fast its factors and inverses are made."""
+    """Profile a fit to the Jura data, and measure the speed of its Cholesky factorisations."""
     problem = PROBLEMS["jura"]()
 
     def fit() -> None:
@@ -188,14 +199,14 @@ def profile(**settings: Any) -> Numbers:
 
 
 class Meter:
-    """A LAPACK function that counts its processor time and its flops, a share of n³."""
+    """A LAPACK function that records its processor time and operation count, `share` × n³."""
 
     def __init__(self, function: Callable[..., Any], share: float) -> None:
         self.function, self.share = function, share
         self.seconds = self.flops = 0.0
 
     def __call__(self, a: np.ndarray, *args: Any, **kwargs: Any) -> Any:
-        """The function's own answer."""
+        """Call the LAPACK function."""
         start = time.process_time()
         result = self.function(a, *args, **kwargs)
         self.seconds += time.process_time() - start
@@ -208,9 +219,9 @@ MEASUREMENTS: dict[str, Callable[[], Numbers]] = {
         f"evaluation of {n} readings": lambda n=n: evaluation(n)  # type: ignore[misc]
         for n in (600, 1000, 2000, 3000)
     },
-    "span against dense": span_against_dense,
-    "predictions by either": predictions_by_either,
-    "100,000 places": many_places,
+    "low-rank against dense likelihood": low_rank_against_dense,
+    "predictions after low-rank and dense fits": predictions_after_either,
+    "predictions at 100,000 locations": many_locations,
     "imports": imports,
     "profile of the ensemble": profile,
     "profile of two steps": lambda: profile(batch_size=None),
@@ -218,8 +229,8 @@ MEASUREMENTS: dict[str, Callable[[], Numbers]] = {
 }
 
 
-def state(problem: Problem) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray]:
-    """A problem's table, and weights, noise and kernels as they are on the way to an optimum."""
+def parameters(problem: Problem) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the table of a problem, with typical weights, noise and kernel matrices."""
     D, rng = problem.Y.shape[1], np.random.default_rng(0)
     W = np.eye(D)[:, :, None] + 0.3 * rng.normal(size=(D, D, 1))
     K = np.stack([RBF(scale)(problem.X) for scale in np.linspace(0.07, 0.28, D)])
@@ -233,7 +244,7 @@ def _factor_and_invert(A: np.ndarray) -> np.ndarray:
 
 
 def _seconds(work: Callable[[], Any], repeats: int) -> float:
-    """The median processor time of a call."""
+    """Return the median processor time of a call."""
     times = []
     for _ in range(repeats):
         start = time.process_time()
@@ -243,7 +254,7 @@ def _seconds(work: Callable[[], Any], repeats: int) -> float:
 
 
 def _package(file: str) -> str:
-    """emgpr's module, or whose code it is otherwise."""
+    """Return the emgpr module or the library to which a file belongs."""
     parts = Path(file).parts
     if "emgpr" in parts:
         return ".".join(parts[len(parts) - parts[::-1].index("emgpr") - 1 :]).removesuffix(".py")

@@ -1,8 +1,8 @@
-"""Readings of a known model at very many places, and the prediction that knows the model.
+"""Simulated readings at very many sites, and predictions with the true parameters.
 
-Three processes on a fine grid of the unit square, drawn exactly (circulant embedding: a fast
-Fourier transform of the covariance on a torus twice as wide), heard by D outputs through known
-weights. A fifth of the readings are missing.
+Three processes are drawn on a fine grid in the unit square by circulant embedding, which uses a
+fast Fourier transform of the covariance on a torus twice as wide. The D outputs are weighted sums
+of the processes with known weights, plus noise. A fifth of the readings is missing.
 """
 
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ from scipy import fft
 from sklearn.gaussian_process.kernels import RBF, Kernel, Matern
 
 from emgpr.observations import Observations
-from emgpr.prediction import condition_on_neighbours
+from emgpr.prediction import LMCModel, condition_on_neighbours
 
 Array = np.ndarray
 
 KERNELS = (Matern(0.02, nu=1.5), Matern(0.1, nu=1.5), RBF(0.3))
-MISSING = 0.2
-NEIGHBOURS = 16
+MISSING_SHARE = 0.2  # of the readings
+N_NEIGHBOURS = 16  # number of readings of each output that a prediction is conditioned on
 
 
 @dataclass(frozen=True)
-class Known:
-    """Learn from (X, Y), NaN where not measured; at X_new all is known, the signals too."""
+class KnownModel:
+    """A table (X, Y) with NaN for missing readings, true parameters, and test data at X_new."""
 
     X: Array  # (N, 2)
     Y: Array  # (N, D)
@@ -33,17 +33,17 @@ class Known:
     W: Array  # (Q, D)
     noise: Array  # (D,)
 
-    def predicted(self) -> tuple[Array, Array]:
-        """Means and standard deviations of readings at X_new, from neighbours, by the truth."""
-        seen = Observations.from_table(self.X, self.Y)
-        given = KERNELS, self.W[None, :, :, None], np.diag(self.noise), NEIGHBOURS
-        belief = condition_on_neighbours(seen, self.X_new, *given)
-        variance = np.einsum("mdd->md", belief.cov[0]) + self.noise
-        return belief.mean[0], np.sqrt(variance)
+    def predict_with_truth(self) -> tuple[Array, Array]:
+        """Return predicted means and standard deviations at X_new, using the true parameters."""
+        observations = Observations.from_table(self.X, self.Y)
+        model = LMCModel(KERNELS, self.W[None, :, :, None], np.diag(self.noise))
+        distribution = condition_on_neighbours(observations, self.X_new, model, N_NEIGHBOURS)
+        variance = np.einsum("mdd->md", distribution.cov[0]) + self.noise
+        return distribution.mean[0], np.sqrt(variance)
 
 
-def draw(N: int, D: int, M: int, *, seed: int = 0) -> Known:
-    """N places to learn from and M to predict, all different.
+def draw(N: int, D: int, M: int, *, seed: int = 0) -> KnownModel:
+    """Simulate a table of N sites and M other locations to predict.
 
     >>> drawn = draw(50, 2, 10)
     >>> drawn.Y.shape, drawn.signals.shape
@@ -61,17 +61,17 @@ def draw(N: int, D: int, M: int, *, seed: int = 0) -> Known:
     noise = np.linspace(0.05, 0.2, D)
     signals = latents @ W
     readings = signals + np.sqrt(noise) * rng.normal(size=signals.shape)
-    Y = np.where(rng.uniform(size=(N, D)) < MISSING, np.nan, readings[:N])
-    return Known(X[:N], Y, X[N:], signals[N:], readings[N:], W, noise)
+    Y = np.where(rng.uniform(size=(N, D)) < MISSING_SHARE, np.nan, readings[:N])
+    return KnownModel(X[:N], Y, X[N:], signals[N:], readings[N:], W, noise)
 
 
 def _field(kernel: Kernel, side: int, rng: np.random.Generator) -> Array:
-    """A draw of the process on a grid of the unit square."""
+    """Draw a process on a grid in the unit square."""
     n = 2 * side
     lag = np.minimum(np.arange(n), n - np.arange(n)) / side
     lags = np.linspace(0.0, 1.5, 30_001)
     along = kernel(np.zeros((1, 1)), lags[:, None])[0]
     spectrum = fft.rfft2(np.interp(np.hypot(lag[:, None], lag), lags, along)).real
     white = fft.rfft2(rng.normal(size=(n, n)))
-    # What is below zero is rounding, and how little a smooth covariance has at the far end.
+    # Negative values are due to rounding and the truncation of the covariance.
     return fft.irfft2(white * np.sqrt(np.maximum(spectrum, 0.0)), s=(n, n))[:side, :side]

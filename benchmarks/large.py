@@ -1,13 +1,14 @@
-"""How far it goes: a million places, ten outputs, step-1 learners, and how sites are dealt.
+"""Large problems: up to a million sites or ten outputs, and comparisons of settings.
 
     PYTHONPATH=src python -m benchmarks.large growth --sizes 10000 100000 1000000
     PYTHONPATH=src python -m benchmarks.large wide members partition learners
     PYTHONPATH=src python -m benchmarks.large growth wide --sizes 1000000 --device cuda
 
-Rows are printed, and kept in benchmarks/results/large.json in the place of those of the same
-experiment and size; `python -m benchmarks.large_table --docs` makes the tables of docs/large.md of
-them. A fit and its prediction are a process of their own, of which time (wall and processor) and
-the most memory are measured. Errors are over those of the prediction with the true parameters.
+Results are printed and stored in benchmarks/results/large.json, where they replace results of the
+same experiment and size. `python -m benchmarks.large_table --docs` writes them to the tables of
+docs/large.md. Each fit and its prediction run in a separate process, whose wall time, processor
+time and peak memory are measured. Errors are relative to those of predictions with the true
+parameters.
 """
 
 import argparse
@@ -28,84 +29,86 @@ from sklearn.gaussian_process.kernels import Matern
 
 from benchmarks.data import PROBLEMS, Problem, amsua
 from benchmarks.gpu import machine, on
-from benchmarks.known import Known, draw
+from benchmarks.known import KnownModel, draw
 from benchmarks.worker import peak_memory
-from emgpr.latents import DTC, FITC, LEARNERS, PITC, VFE, PoE
+from emgpr.latents import DTC, FITC, PITC, VFE, Exact, PoE, Variogram
 from emgpr.metrics import coverage, mean_squared_error
 
 Row = dict[str, Any]
 
 FILE = Path(__file__).parent / "results" / "large.json"
 SIZES = (10_000, 100_000)
-PLACES = 100_000
-POINTS = 100  # inducing points, and sites of a batch, on data of some hundreds of sites
-SOME = {
-    "exact": LEARNERS["exact"],
-    "poe": PoE(batch_size=POINTS),
-    "dtc": DTC(POINTS),
-    "fitc": FITC(POINTS),
-    "pitc": PITC(POINTS, block_size=50),
-    "vfe": VFE(POINTS),
-    "fitc, 300 points": LEARNERS["fitc"],
-    "vfe, 300 points": LEARNERS["vfe"],
-    "variogram": LEARNERS["variogram"],
+N_LOCATIONS = 100_000  # number of locations to predict
+N_INDUCING = 100  # inducing points or batch size, for data with a few hundred sites
+COMPARED_LEARNERS = {
+    "exact": Exact(),
+    "poe": PoE(batch_size=N_INDUCING),
+    "dtc": DTC(N_INDUCING),
+    "fitc": FITC(N_INDUCING),
+    "pitc": PITC(N_INDUCING, block_size=50),
+    "vfe": VFE(N_INDUCING),
+    "fitc, 300 points": FITC(),
+    "vfe, 300 points": VFE(),
+    "variogram": Variogram(),
 }
 
 
 def main() -> None:
-    """Measure, print, keep."""
+    """Run the experiments, and print and store the rows."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.large", description=__doc__)
     parser.add_argument("experiments", nargs="+", choices=EXPERIMENTS)
-    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, help="places, of growth")
-    parser.add_argument("--device", default="cpu", help="where growth and wide are learned")
-    parser.add_argument("--file", type=Path, default=FILE, help="where rows are kept")
+    parser.add_argument(
+        "--sizes", nargs="+", type=int, default=SIZES, help="numbers of sites for growth"
+    )
+    parser.add_argument("--device", default="cpu", help="device for growth and wide")
+    parser.add_argument("--file", type=Path, default=FILE, help="file for the rows")
     args = parser.parse_args()
     for name in args.experiments:
         for row in EXPERIMENTS[name](args):
             row = {"experiment": name, **row, **circumstances()}
             print(json.dumps(row), flush=True)
-            keep(row, args.file)
+            store(row, args.file)
 
 
 def growth(args: argparse.Namespace) -> Iterator[Row]:
-    """Three outputs, more and more places; 100,000 are predicted, with standard deviations."""
+    """Yield rows for three outputs and increasing numbers of sites, with 100,000 predictions."""
     for N in args.sizes:
-        yield measured(draw(N, 3, PLACES), on(args.device))
+        yield measure(draw(N, 3, N_LOCATIONS), on(args.device))
 
 
 def wide(args: argparse.Namespace) -> Iterator[Row]:
-    """Ten outputs at 50,000 places; 10,000 are predicted."""
-    yield measured(draw(50_000, 10, 10_000), on(args.device))
+    """Yield a row for ten outputs at 50,000 sites, with 10,000 predictions."""
+    yield measure(draw(50_000, 10, 10_000), on(args.device))
 
 
 def members(_: argparse.Namespace) -> Iterator[Row]:
-    """The error against how many members there are, and how sites are dealt to them."""
-    world = draw(100_000, 3, 3_000)
+    """Yield rows for several numbers of members and two ways to partition the sites."""
+    known = draw(100_000, 3, 3_000)
     for partition in ("stratified", "random"):
         for L in (1, 2, 4, 8):
-            yield measured(world, {"partition": partition, "n_members": L, "transfer": "full"})
+            yield measure(known, {"partition": partition, "n_members": L, "transfer": "full"})
 
 
 def partition(_: argparse.Namespace) -> Iterator[Row]:
-    """A real swath in four batches, dealt in each way: squared error, over three halvings."""
+    """Yield squared errors on a real swath with four batches, for each partition and split."""
     from emgpr import EMGPR
 
     for seed in range(3):
         problem = amsua(seed)
-        for way in ("stratified", "random", "strided"):
-            settings = {"partition": way, "batch_size": len(problem.X) // 4, "rank": 1}
-            model = EMGPR(Matern(nu=1.5), transform=None, random_state=seed, **settings)
+        for name in ("stratified", "random", "strided"):
+            settings = {"partition": name, "batch_size": len(problem.X) // 4, "rank": 1}
+            model = EMGPR(Matern(nu=1.5), output_transform=None, random_state=seed, **settings)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 mean = model.fit(problem.X, problem.Y).predict(problem.X_new)
-            yield {"data": "amsua", "partition": way, "seed": seed, "mse": _mse(problem, mean)}
+            yield {"data": "amsua", "partition": name, "seed": seed, "mse": _mse(problem, mean)}
 
 
 def learners(_: argparse.Namespace) -> Iterator[Row]:
-    """Each learner's step 1, and the error of both steps after it, on real data."""
+    """Yield the result of step 1 and the error after both steps for each step-1 learner."""
     for data in ("jura", "amsua"):
         problem = PROBLEMS[data]()
-        for name, learner in SOME.items():
+        for name, learner in COMPARED_LEARNERS.items():
             yield {"data": data, "learner": name, **_step_1(problem, learner, name)} | {
                 "error": _two_steps(problem, learner),
                 "error_is": problem.error,
@@ -113,48 +116,48 @@ def learners(_: argparse.Namespace) -> Iterator[Row]:
 
 
 EXPERIMENTS: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
-    own.__name__: own for own in (growth, wide, members, partition, learners)
+    experiment.__name__: experiment for experiment in (growth, wide, members, partition, learners)
 }
 
 
-def measured(world: Known, settings: dict[str, Any]) -> Row:
-    """A fit and a prediction, what they cost, and how near the truth they are."""
+def measure(known: KnownModel, settings: dict[str, Any]) -> Row:
+    """Return the costs of a fit and prediction, and errors relative to the true parameters."""
     with TemporaryDirectory() as folder:
         file = str(Path(folder) / "data.npz")
-        np.savez(file, X=world.X, Y=world.Y, X_new=world.X_new)
-        # Another process, which has had no other work: its peak of memory is of this alone.
+        np.savez(file, X=known.X, Y=known.Y, X_new=known.X_new)
+        # In a new process, the peak memory is due only to this fit and prediction.
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
             mean, std, cost = process.submit(fit_and_predict, file, settings).result()
-    true_mean, true_std = world.predicted()
+    true_mean, true_std = known.predict_with_truth()
     signal, reading = (
         np.sqrt(
             mean_squared_error(truth, mean).mean() / mean_squared_error(truth, true_mean).mean()
         )
-        for truth in (world.signals, world.readings)
+        for truth in (known.signals, known.readings)
     )
-    held = coverage(world.readings, mean, std)
+    covered = coverage(known.readings, mean, std)
     return {
-        "N": len(world.X),
-        "D": world.Y.shape[1],
-        "M": len(world.X_new),
+        "N": len(known.X),
+        "D": known.Y.shape[1],
+        "M": len(known.X_new),
         **settings,
         **cost,
-        "rmse": float(np.sqrt(mean_squared_error(world.readings, mean).mean())),
+        "rmse": float(np.sqrt(mean_squared_error(known.readings, mean).mean())),
         "ratio_reading": float(reading),
         "ratio_signal": float(signal),
-        "coverage": [float(held.min()), float(held.max())],
-        "true_coverage": float(coverage(world.readings, true_mean, true_std).mean()),
+        "coverage": [float(covered.min()), float(covered.max())],
+        "true_coverage": float(coverage(known.readings, true_mean, true_std).mean()),
     }
 
 
 def fit_and_predict(file: str, settings: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, Row]:
-    """The defaults, on readings in a file."""
+    """Fit `EMGPR` with these settings to the table in a file, and predict."""
     from emgpr import EMGPR
 
     with np.load(file) as data:
         X, Y, X_new = data["X"], data["Y"], data["X_new"]
     clocks = [(time.perf_counter(), time.process_time())]
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = EMGPR(random_state=0, **settings).fit(X, Y)
         clocks.append((time.perf_counter(), time.process_time()))
@@ -171,29 +174,29 @@ def fit_and_predict(file: str, settings: dict[str, Any]) -> tuple[np.ndarray, np
         "members": len(model.weights_),
         "batch": len(model.batches_[0]),
         "kernels": [str(kernel) for kernel in model.kernels_],
-        "warnings": [str(warning.message)[:80] for warning in said],
+        "warnings": [str(warning.message)[:80] for warning in caught],
         **(machine(settings["device"]) if "device" in settings else {}),
     }
     return mean, std, cost
 
 
 def _step_1(problem: Problem, learner: Any, name: str) -> Row:
-    """Its own logarithm and the likelihood where it ended, summed over the outputs."""
-    own = exact = 0.0
+    """Return a learner's objective and the exact log-likelihood, summed over outputs."""
+    objective = exact = 0.0
     start = time.process_time()
-    found = []
+    results = []
     for y in problem.Y.T:
-        seen = ~np.isnan(y)
-        x, z = problem.X[seen], (y[seen] - y[seen].mean()) / y[seen].std()
-        found.append((x, z, learner.learn(x, z, Matern(nu=1.5))))
+        measured = ~np.isnan(y)
+        x, z = problem.X[measured], (y[measured] - y[measured].mean()) / y[measured].std()
+        results.append((x, z, learner.learn(x, z, Matern(nu=1.5))))
     seconds = time.process_time() - start
-    for x, z, latent in found:
-        own += latent.log_likelihood
+    for x, z, latent in results:
+        objective += latent.log_likelihood
         cov = latent.kernel(x) + latent.noise * np.eye(len(x))
         fit = z @ np.linalg.solve(cov, z) + np.linalg.slogdet(cov)[1]
         exact -= 0.5 * (fit + len(x) * np.log(2 * np.pi))
     bound = name.startswith("vfe")
-    return {"own": own, "likelihood": float(exact), "step_1_s": seconds, "bound": bound}
+    return {"own": objective, "likelihood": float(exact), "step_1_s": seconds, "bound": bound}
 
 
 def _two_steps(problem: Problem, learner: Any) -> float:
@@ -212,7 +215,7 @@ def _mse(problem: Problem, mean: np.ndarray) -> float:
 
 
 def circumstances() -> Row:
-    """When, and on what: no names, no paths."""
+    """Return the date and a description of the machine, without names or paths."""
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": platform.machine(),
@@ -221,11 +224,11 @@ def circumstances() -> Row:
     }
 
 
-def keep(row: Row, file: Path) -> None:
-    """In the place of a row of the same experiment and the same settings."""
+def store(row: Row, file: Path) -> None:
+    """Add a row to a file, replacing any row with the same experiment and settings."""
     rows = json.loads(file.read_text()) if file.exists() else []
-    known = [old for old in rows if _key(old) != _key(row)]
-    file.write_text(json.dumps([*known, row], indent=1) + "\n")
+    others = [old for old in rows if _key(old) != _key(row)]
+    file.write_text(json.dumps([*others, row], indent=1) + "\n")
 
 
 def _key(row: Row) -> tuple:

@@ -1,4 +1,4 @@
-"""The tables of docs/large.md from stored rows alone: no fitting, no randomness, no clock.
+"""The tables of docs/large.md, computed from stored rows.
 
 PYTHONPATH=src python -m benchmarks.large_table --docs
 """
@@ -12,38 +12,39 @@ import numpy as np
 
 from benchmarks.large import FILE
 from benchmarks.table import DOCS, between_markers
-from emgpr.experiments.text import NOTHING, aligned, figure
+from emgpr.experiments.tables import NO_VALUE, format_number, markdown_table
 
 Row = dict[str, Any]
 
 
 def main() -> None:
-    """Tables to stdout, and with --docs to the page."""
+    """Print the tables and, with --docs, write them to the documentation."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.large_table", description=__doc__)
     parser.add_argument("--docs", action="store_true", help="also write docs/large.md")
     args = parser.parse_args()
-    made = page(json.loads(FILE.read_text()))
-    print(made)
+    tables = page(json.loads(FILE.read_text()))
+    print(tables)
     if args.docs:
         document = DOCS / "large.md"
-        document.write_text(between_markers(document.read_text(encoding="utf-8"), made))
+        text = between_markers(document.read_text(encoding="utf-8"), tables, "large_table")
+        document.write_text(text)
 
 
 def page(rows: Sequence[Row]) -> str:
-    """Everything between the markers."""
+    """Return all tables, which are written between the markers of the page."""
     parts = []
     for title, name, table in SECTIONS:
-        own = [row for row in rows if row["experiment"] == name]
-        if own:
-            parts += [f"### {title}", table(own)]
+        selected = [row for row in rows if row["experiment"] == name]
+        if selected:
+            parts += [f"### {title}", table(selected)]
     return "\n\n".join(parts)
 
 
 def costs(rows: Sequence[Row]) -> str:
-    """What a fit and a prediction cost, and how near the truth they are; a line a size."""
+    """Return a table of costs and errors, with one line for each size."""
     header = [
-        "places × outputs", "predicted", "fit (s)", "its CPU (s)", "predict (s)", "its CPU (s)",
-        "GiB", "RMSE ÷ truth's", "of signals", "95% holds",
+        "sites × outputs", "predicted", "fit (s)", "fit, CPU (s)", "predict (s)",
+        "predict, CPU (s)", "GiB", "RMSE (ratio)", "signals (ratio)", "95% coverage",
     ]  # fmt: skip
     body = [
         [
@@ -53,15 +54,15 @@ def costs(rows: Sequence[Row]) -> str:
             f"{row['peak_gib']:.1f}",
             f"{row['ratio_reading']:.3f}",
             f"{row['ratio_signal']:.3f}",
-            held(row),
+            _coverage(row),
         ]
         for row in sorted(rows, key=lambda row: (row["N"], "device" in row))
     ]
-    return aligned(header, body)
+    return markdown_table(header, body)
 
 
 def growth(rows: Sequence[Row]) -> str:
-    """The costs, and how processor time grows from the least N to the greatest."""
+    """Return the costs and the growth of processor time from the smallest to the largest N."""
     text = costs(rows)
     ordered = sorted((row for row in rows if "device" not in row), key=lambda row: row["N"])
     first, last = ordered[0], ordered[-1]
@@ -75,51 +76,54 @@ def growth(rows: Sequence[Row]) -> str:
             "fit": ("fit_cpu_s",),
         }.items()
     }
-    told = ", ".join(f"{what} {slope:.2f}" for what, slope in slopes.items())
-    return f"{text}\n\nGrowth of processor time with N (slope of the logarithms): {told}."
+    growths = ", ".join(f"{what} {slope:.2f}" for what, slope in slopes.items())
+    return f"{text}\n\nGrowth of processor time with N (slope of the logarithms): {growths}."
 
 
 def members(rows: Sequence[Row]) -> str:
-    """Errors against the number of members, for each way to deal."""
+    """Return a table of errors by number of members and partition."""
     counts = sorted({row["n_members"] for row in rows})
-    ways = dict.fromkeys(row["partition"] for row in rows)
-    found = {(row["partition"], row["n_members"]): row for row in rows}
+    partitions = dict.fromkeys(row["partition"] for row in rows)
+    by_key = {(row["partition"], row["n_members"]): row for row in rows}
     body = [
-        [f"{way}: {what}", *(cell(found.get((way, n))) for n in counts)]
-        for way in ways
+        [f"{name}: {what}", *(cell(by_key.get((name, n))) for n in counts)]
+        for name in partitions
         for what, cell in {
-            "RMSE ÷ truth's": lambda row: figure(row and row["ratio_reading"], ".3f"),
-            "of signals": lambda row: figure(row and row["ratio_signal"], ".3f"),
-            "95% holds": lambda row: held(row) if row else NOTHING,
-            "fit, CPU (s)": lambda row: figure(row and row["fit_cpu_s"], ".0f"),
+            "RMSE (ratio)": lambda row: format_number(row and row["ratio_reading"], ".3f"),
+            "signals (ratio)": lambda row: format_number(row and row["ratio_signal"], ".3f"),
+            "95% coverage": lambda row: _coverage(row) if row else NO_VALUE,
+            "fit, CPU (s)": lambda row: format_number(row and row["fit_cpu_s"], ".0f"),
         }.items()
     ]
-    return aligned(["members", *map(str, counts)], body)
+    return markdown_table(["members", *map(str, counts)], body)
 
 
 def partition(rows: Sequence[Row]) -> str:
-    """Squared errors of each way to deal, a column a halving."""
+    """Return a table of squared errors by partition, with a column for each random split."""
     seeds = sorted({row["seed"] for row in rows})
-    ways = dict.fromkeys(row["partition"] for row in rows)
-    found = {(row["partition"], row["seed"]): row["mse"] for row in rows}
-    body = [[way, *(figure(found.get((way, seed)), ".4f") for seed in seeds)] for way in ways]
-    return aligned(["AMSU-A, MSE", *(f"half {seed}" for seed in seeds)], body)
+    partitions = dict.fromkeys(row["partition"] for row in rows)
+    errors = {(row["partition"], row["seed"]): row["mse"] for row in rows}
+    body = [
+        [name, *(format_number(errors.get((name, seed)), ".4f") for seed in seeds)]
+        for name in partitions
+    ]
+    return markdown_table(["AMSU-A, MSE", *(f"half {seed}" for seed in seeds)], body)
 
 
 def learners(rows: Sequence[Row]) -> str:
-    """Each learner's logarithm and likelihood less the exact maximum, and the error after it."""
-    datas = dict.fromkeys(row["data"] for row in rows)
+    """Return a table of learners: their errors, and how far they are from the exact maximum."""
+    data_sets = dict.fromkeys(row["data"] for row in rows)
     header = ["learner"]
-    for data in datas:
-        header += [f"{data}: its own", "likelihood", "error", "÷ exact", "CPU ÷"]
-    found = {(row["data"], row["learner"]): row for row in rows}
+    for data in data_sets:
+        header += [f"{data}: objective", "likelihood", "error", "error (ratio)", "CPU (ratio)"]
+    by_key = {(row["data"], row["learner"]): row for row in rows}
     body = []
     for learner in dict.fromkeys(row["learner"] for row in rows):
         line = [learner]
-        for data in datas:
-            row, best = found.get((data, learner)), found[data, "exact"]
+        for data in data_sets:
+            row, best = by_key.get((data, learner)), by_key[data, "exact"]
             if row is None:
-                line += [NOTHING] * 5
+                line += [NO_VALUE] * 5
                 continue
             line += [
                 f"{row['own'] - best['own']:+.1f}",
@@ -129,20 +133,20 @@ def learners(rows: Sequence[Row]) -> str:
                 f"{row['step_1_s'] / best['step_1_s']:.1f}",
             ]
         body.append(line)
-    return aligned(header, body)
+    return markdown_table(header, body)
 
 
-def held(row: Row) -> str:
-    """The least and the most that intervals of an output hold."""
+def _coverage(row: Row) -> str:
+    """Return the lowest and highest coverage over the outputs."""
     low, high = row["coverage"]
     return f"{low:.1%}" if low == high else f"{low:.1%}-{high:.1%}"
 
 
 SECTIONS: list[tuple[str, str, Callable[[Sequence[Row]], str]]] = [
-    ("Growth: three outputs, 100,000 places predicted with their standard deviations", "growth",
+    ("Growth: three outputs, 100,000 locations predicted with standard deviations", "growth",
      growth),
     ("Ten outputs", "wide", costs),
-    ("Members and how sites are dealt: 100,000 places × 3, 3,000 predicted", "members", members),
+    ("Members and partitions: 100,000 sites × 3 outputs, 3,000 predicted", "members", members),
     ("A real swath in four batches", "partition", partition),
     ("Learners of step 1", "learners", learners),
 ]  # fmt: skip

@@ -1,18 +1,19 @@
-"""The figure: error against training time on Jura, and how training time grows."""
+"""The figure of errors against training times on Jura, and of the growth of training times."""
 
 from pathlib import Path
 from typing import Any
 
-from benchmarks.run import YARDSTICK
+from benchmarks.run import REFERENCE
 
 Entry = dict[str, Any]
 
 
 def draw(problems: dict[str, list[Entry]], folder: Path) -> Path:
-    """Three panels from the entries of every problem; where they were written."""
+    """Draw three panels from the entries of all problems, and return the path of the figure."""
     from matplotlib.figure import Figure
 
-    methods = list(dict.fromkeys(entry["method"] for made in problems.values() for entry in made))
+    all_entries = (entry for entries in problems.values() for entry in entries)
+    methods = list(dict.fromkeys(entry["method"] for entry in all_entries))
     style = {method: _style(method, i) for i, method in enumerate(methods)}
     canvas = Figure(figsize=(13, 5), layout="constrained")
     left, middle, right = canvas.subplots(1, 3)
@@ -26,12 +27,12 @@ def draw(problems: dict[str, list[Entry]], folder: Path) -> Path:
     left.set(title="Jura: left and low is better")
 
     by_size = {
-        tuple(map(int, name.removeprefix("simulated-").split("x"))): made
-        for name, made in problems.items()
+        tuple(map(int, name.removeprefix("simulated-").split("x"))): entries
+        for name, entries in problems.items()
         if name.startswith("simulated-")
     }
-    by_N = {N: made for (N, D), made in by_size.items() if D == 3}
-    by_D = {D: made for (N, D), made in by_size.items() if N == 200}
+    by_N = {N: entries for (N, D), entries in by_size.items() if D == 3}
+    by_D = {D: entries for (N, D), entries in by_size.items() if N == 200}
     for ax, sizes, letter, title in (
         (middle, by_N, "N", "Simulated, D = 3"),
         (right, by_D, "D", "Simulated, N = 200"),
@@ -39,8 +40,8 @@ def draw(problems: dict[str, list[Entry]], folder: Path) -> Path:
         for method in methods:
             points = [
                 (size, entry["fit_s"])
-                for size, made in sorted(sizes.items())
-                for entry in made
+                for size, entries in sorted(sizes.items())
+                for entry in entries
                 if entry["method"] == method and entry["status"] == "ok"
             ]
             if points:
@@ -57,11 +58,11 @@ def draw(problems: dict[str, list[Entry]], folder: Path) -> Path:
 
 
 def _style(method: str, i: int) -> dict[str, Any]:
-    """A colour of its own; ours are discs, the yardstick a square, peers triangles."""
+    """Return the style of a method: discs for emgpr, squares for the reference, else triangles."""
     from matplotlib import colormaps
 
     ours = method.startswith("emgpr")
     return {
-        "color": colormaps["tab20"](2 * i % 20 + i // 10),  # ten strong ones, then ten pale
-        "marker": "o" if ours else "s" if method == YARDSTICK else "^",
+        "color": colormaps["tab20"](2 * i % 20 + i // 10),  # ten dark colours, then ten light
+        "marker": "o" if ours else "s" if method == REFERENCE else "^",
     }

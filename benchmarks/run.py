@@ -1,8 +1,9 @@
-"""Every method on every problem, in one run on one core: rows for `table`.
+"""Run every method on every problem on one core, and store the results for `table`.
 
-Repeats are interleaved, so that whatever else the machine does falls on all alike. Fits of more
-than half a minute are made twice, of more than two minutes once. A method that fails or runs over
-the limit is a row that says so, and is spared simulated problems with more readings.
+Repeats are interleaved, so that other programs on the machine affect all methods equally. Fits that
+take more than half a minute are run twice, and fits that take more than two minutes only once. If a
+method fails or exceeds the time limit, its row says so. A method that exceeds the limit is not run
+on simulated problems with more readings.
 """
 
 import argparse
@@ -21,125 +22,125 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.data import PROBLEMS, Absent, Problem
+from benchmarks.data import PROBLEMS, DataNotAvailable, Problem
 from benchmarks.environments import BENCH, Method, NotInstalled, methods, python_for
-from benchmarks.scores import losses, summary, usable
+from benchmarks.scores import is_valid, losses, summary
 
 Row = dict[str, Any]
 
 RESULTS = Path(__file__).parent / "results"
 WORKER = Path(__file__).with_name("worker.py")
-YARDSTICK = "scikit-learn, independent"
-SLOW, VERY_SLOW = 30.0, 120.0  # seconds a fit
-OVER = "over the limit"
+REFERENCE = "scikit-learn, independent"  # the method with which all others are compared
+SLOW, VERY_SLOW = 30.0, 120.0  # Longer fits (in seconds) are run only twice or once.
+OVER_LIMIT = "over the limit"
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR")}
 
 
 def main() -> None:
-    """The command line; `make bench` calls it."""
+    """Parse the command line, and run the benchmarks."""
     args = _arguments()
     stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H%MZ")
     path = (BENCH if args.quick else RESULTS) / f"{stamp}-cpu.json"
     path.parent.mkdir(exist_ok=True)
     result: dict[str, Any] = {"date": stamp, "machine": machine(), "limit_s": args.limit}
 
-    def keep() -> None:
+    def store() -> None:
         path.write_text(json.dumps(result, indent=1, allow_nan=False) + "\n")
 
-    names = [name for name in PROBLEMS if _asked(name, args.only)]
+    names = [name for name in PROBLEMS if _is_selected(name, args.only)]
     if names:
-        chosen = [m for m in methods() if m.name == YARDSTICK or _asked(m.name, args.methods)]
+        chosen = [m for m in methods() if m.name == REFERENCE or _is_selected(m.name, args.methods)]
         result["rows"] = []
-        for row in contests(names, chosen, args):
+        for row in run_problems(names, chosen, args):
             result["rows"].append(row)
-            keep()
-    if _asked("inner", args.only):
+            store()
+    if _is_selected("inner", args.only):
         from benchmarks import inner
 
-        result["inner"] = inner.measure(args.core, say)
-        keep()
-    say(f"written: {os.path.relpath(path)}")
+        result["inner"] = inner.measure(args.core, log)
+        store()
+    log(f"written: {os.path.relpath(path)}")
 
 
-def contests(
+def run_problems(
     names: Sequence[str], chosen: Sequence[Method], args: argparse.Namespace
 ) -> Iterator[Row]:
-    """The rows of every problem that is there."""
+    """Yield the rows for every problem whose data are available."""
     pythons: dict[str, Path] = {}
-    barred: dict[str, str] = {}  # methods that are not run, and why
-    too_large: dict[str, int] = {}  # readings of the simulated problem that was over the limit
+    excluded: dict[str, str] = {}  # methods that are not run, with the reason
+    too_large: dict[str, int] = {}  # number of readings with which a method exceeded the time limit
     for method in chosen:
         try:
-            pythons[method.name] = python_for(method, say)
+            pythons[method.name] = python_for(method, log)
         except NotInstalled as reason:
-            barred[method.name] = f"does not install: {without_paths(str(reason))}"
-            say(f"{method.name} is left out, as it {barred[method.name]}")
+            excluded[method.name] = f"does not install: {without_paths(str(reason))}"
+            log(f"{method.name} is left out: it {excluded[method.name]}")
     for name in names:
         try:
             problem = PROBLEMS[name]()
-        except Absent as reason:
-            say(f"{name} is left out: {reason}")
+        except DataNotAvailable as reason:
+            log(f"{name} is left out: {reason}")
             continue
-        simulated, readings = name.startswith("simulated"), problem.Y.size
-        spared = {
-            method: f"{OVER} at {n} readings"
+        simulated, n_readings = name.startswith("simulated"), problem.Y.size
+        skipped = {
+            method: f"{OVER_LIMIT} at {n} readings"
             for method, n in too_large.items()
-            if simulated and n <= readings
+            if simulated and n <= n_readings
         }
-        for row in contest(problem, chosen, pythons, barred | spared, args):
-            if simulated and row["status"] == OVER:
-                too_large.setdefault(row["method"], readings)
+        for row in run_problem(problem, chosen, pythons, excluded | skipped, args):
+            if simulated and row["status"] == OVER_LIMIT:
+                too_large.setdefault(row["method"], n_readings)
             row = {"problem": name, "error_is": problem.error, **row}
-            say(_line(row))
+            log(_line(row))
             yield row
 
 
-def contest(
+def run_problem(
     problem: Problem,
     chosen: Sequence[Method],
     pythons: dict[str, Path],
-    barred: dict[str, str],
+    excluded: dict[str, str],
     args: argparse.Namespace,
 ) -> Iterator[Row]:
-    """One problem: round after round, every method that is still due; the yardstick first."""
-    chosen = sorted(chosen, key=lambda method: method.name != YARDSTICK)
-    due = {method.name: args.repeats for method in chosen}
-    yardstick = None
+    """Yield the rows for one problem, repeat by repeat, with the reference method first."""
+    chosen = sorted(chosen, key=lambda method: method.name != REFERENCE)
+    repeats = {method.name: args.repeats for method in chosen}
+    reference = None
     with tempfile.TemporaryDirectory() as folder:
         problem.save(Path(folder) / "data.npz")
         for repeat in range(args.repeats):
-            for name, method in ((m.name, m) for m in chosen if repeat < due[m.name]):
-                if name in barred:
-                    answer: Row = {"status": barred[name]}
+            for name, method in ((m.name, m) for m in chosen if repeat < repeats[m.name]):
+                if name in excluded:
+                    answer: Row = {"status": excluded[name]}
                 else:
-                    answer = fit(method, pythons[name], Path(folder), repeat, args)
+                    answer = run_fit(method, pythons[name], Path(folder), repeat, args)
                 if answer["status"] == "ok":
                     with np.load(Path(folder) / "answer.npz") as predicted:
                         mean, std = predicted["mean"], predicted["std"]
-                    if usable(problem, mean, std):
-                        own = losses(problem, mean, std)
-                        yardstick = own if name == YARDSTICK else yardstick
-                        answer |= summary(own, yardstick)
+                    if is_valid(problem, mean, std):
+                        by_site = losses(problem, mean, std)
+                        reference = by_site if name == REFERENCE else reference
+                        answer |= summary(by_site, reference)
                     else:
                         answer = {"status": "failed: some predictions are not numbers"}
                 if repeat == 0:
-                    due[name] = repeats_of(answer.get("fit_s"), args.repeats)
+                    repeats[name] = n_repeats(answer.get("fit_s"), args.repeats)
                 yield {"method": name, "repeat": repeat, **answer}
 
 
-def repeats_of(seconds: float | None, repeats: int) -> int:
-    """How often a fit of this length is made; one that failed is not made again.
+def n_repeats(seconds: float | None, most: int) -> int:
+    """Return how often a fit of this duration is run; a failed fit is not repeated.
 
-    >>> [repeats_of(seconds, 5) for seconds in (1.0, 40.0, 300.0, None)]
+    >>> [n_repeats(seconds, 5) for seconds in (1.0, 40.0, 300.0, None)]
     [5, 2, 1, 1]
     """
     if seconds is None or seconds > VERY_SLOW:
         return 1
-    return min(repeats, 2) if seconds > SLOW else repeats
+    return min(most, 2) if seconds > SLOW else most
 
 
-def fit(method: Method, python: Path, folder: Path, seed: int, args: argparse.Namespace) -> Row:
-    """One fit in a process of its own: what it cost, or how it ended."""
+def run_fit(method: Method, python: Path, folder: Path, seed: int, args: argparse.Namespace) -> Row:
+    """Run a fit in a separate process, and return its cost or the reason for its failure."""
     request = {
         "method": str(method.file),
         "settings": method.settings,
@@ -151,15 +152,15 @@ def fit(method: Method, python: Path, folder: Path, seed: int, args: argparse.Na
     }
     (folder / "request.json").write_text(json.dumps(request))
     command = [str(python), str(WORKER), str(folder / "request.json")]
-    patience = 10 * args.limit  # of wall time: the limit is of processor time
+    timeout = 10 * args.limit  # This timeout is wall time. The limit itself is processor time.
     env = os.environ | ONE_THREAD
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=patience, env=env)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env)
     except subprocess.TimeoutExpired:
-        return {"status": OVER}
+        return {"status": OVER_LIMIT}
     if done.returncode == -signal.SIGXCPU:
-        return {"status": OVER}
-    if done.returncode < 0:  # 9 is mostly for want of memory
+        return {"status": OVER_LIMIT}
+    if done.returncode < 0:  # Signal 9 usually means that memory was exhausted.
         return {"status": f"failed: ended by signal {-done.returncode}"}
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
@@ -169,12 +170,12 @@ def fit(method: Method, python: Path, folder: Path, seed: int, args: argparse.Na
 
 
 def last_core() -> int:
-    """The last core that we may use: interrupts are mostly on the first."""
+    """Return the last available core, since the first one handles most interrupts."""
     return max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
 
 
 def machine() -> dict[str, Any]:
-    """What was measured on: no names, no paths."""
+    """Return a description of the machine without names or paths."""
     cpu = platform.processor() or platform.machine()
     if (info := Path("/proc/cpuinfo")).exists():
         names = re.findall(r"model name\s*: (.*)", info.read_text())
@@ -189,7 +190,7 @@ def machine() -> dict[str, Any]:
 
 
 def without_paths(text: str) -> str:
-    """The text without folders of this machine.
+    """Remove folders of this machine from a text.
 
     >>> without_paths("cannot open /some/folder/x.so: not found")
     'cannot open …/x.so: not found'
@@ -197,8 +198,8 @@ def without_paths(text: str) -> str:
     return re.sub(r"(?<![\w/])(/[^\s/:'\"]+)+/", "…/", text)[:200]
 
 
-def say(text: str) -> None:
-    """Progress, for whoever waits."""
+def log(text: str) -> None:
+    """Print a progress message to stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -209,19 +210,23 @@ def _line(row: Row) -> str:
     return start + f"{row['fit_s']:.2f} s, {row['error_is']} {row['error'][0]:.4f}"
 
 
-def _asked(name: str, wanted: Sequence[str]) -> bool:
-    """Whether the name begins like one of those wanted, if any are."""
-    return not wanted or any(name.lower().startswith(word.lower()) for word in wanted)
+def _is_selected(name: str, beginnings: Sequence[str]) -> bool:
+    """Tell whether a name starts with one of these words, or there are no words."""
+    return not beginnings or any(name.lower().startswith(word.lower()) for word in beginnings)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
-    parser.add_argument("--only", nargs="*", default=[], help=f"{', '.join(PROBLEMS)} or inner")
-    parser.add_argument("--methods", nargs="*", default=[], help="how their names begin")
-    parser.add_argument("--limit", type=float, default=600.0, help="processor seconds a fit")
+    parser.add_argument(
+        "--only", nargs="*", default=[], help=f"any of {', '.join(PROBLEMS)}, inner"
+    )
+    parser.add_argument("--methods", nargs="*", default=[], help="beginnings of method names")
+    parser.add_argument(
+        "--limit", type=float, default=600.0, help="limit on the processor time of a fit in seconds"
+    )
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--core", type=int, default=last_core(), help="where every fit runs")
-    parser.add_argument("--quick", action="store_true", help="a look: two problems, once, not kept")
+    parser.add_argument("--core", type=int, default=last_core(), help="core on which fits run")
+    parser.add_argument("--quick", action="store_true", help="run two problems once")
     args = parser.parse_args()
     if args.quick:
         args.only, args.repeats = args.only or ["jura", "simulated-200x3"], 1

@@ -1,4 +1,4 @@
-"""How good a prediction was, site by site, so that methods can be compared in pairs."""
+"""Scores of predictions at each site, for paired comparisons of methods."""
 
 from typing import Any
 
@@ -10,20 +10,20 @@ from emgpr.metrics import paired_difference
 Array = np.ndarray
 Losses = dict[str, Array]
 
-NORMAL_95 = 1.959964
+NORMAL_95 = 1.959964  # half the width of a 95% interval, in standard deviations
 
 
-def usable(problem: Problem, mean: Array, std: Array) -> bool:
-    """Whether every reading asked for has a finite mean and a positive standard deviation."""
-    asked = ~np.isnan(problem.truth)
-    return bool(np.isfinite(mean[asked]).all() and (std[asked] > 0).all())
+def is_valid(problem: Problem, mean: Array, std: Array) -> bool:
+    """Tell whether all predictions are finite and all standard deviations are positive."""
+    requested = ~np.isnan(problem.truth)
+    return bool(np.isfinite(mean[requested]).all() and (std[requested] > 0).all())
 
 
 def losses(problem: Problem, mean: Array, std: Array) -> Losses:
-    """Of each site, the mean over the outputs asked for: readings of a site are related."""
+    """Return the losses at each site, averaged over outputs because their errors correlate."""
     truth = problem.truth
-    asked = ~np.isnan(truth)
-    mean, std = np.where(asked, mean, 0.0), np.where(asked, std, 1.0)
+    requested = ~np.isnan(truth)
+    mean, std = np.where(requested, mean, 0.0), np.where(requested, std, 1.0)
     z = (truth - mean) / std
     by_reading = {
         "error": problem.loss(truth, mean),
@@ -32,19 +32,19 @@ def losses(problem: Problem, mean: Array, std: Array) -> Losses:
         "coverage": np.abs(z) <= NORMAL_95,
     }
     return {
-        name: np.nanmean(np.where(asked, values, np.nan), axis=1)
+        name: np.nanmean(np.where(requested, values, np.nan), axis=1)
         for name, values in by_reading.items()
     }
 
 
-def summary(ours: Losses, theirs: Losses | None) -> dict[str, Any]:
-    """Means with standard errors over sites, and the differences from the yardstick's."""
+def summary(ours: Losses, reference: Losses | None) -> dict[str, Any]:
+    """Return means and differences from the reference method, with standard errors over sites."""
     scores: dict[str, Any] = {
         name: [float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))]
         for name, values in ours.items()
     }
-    if theirs is not None:
-        pairs = {name: paired_difference(ours[name], theirs[name]) for name in ("error", "nlpd")}
+    if reference is not None:
+        pairs = {name: paired_difference(ours[name], reference[name]) for name in ("error", "nlpd")}
         scores["minus_yardstick"] = {
             name: [pair.mean, pair.standard_error] for name, pair in pairs.items()
         }

@@ -1,9 +1,9 @@
-"""One fit and one prediction of one method, timed, in a process of its own.
+"""Run and time one fit and one prediction of one method, in a separate process.
 
-Runs in the method's environment, so on the standard library and NumPy alone:
-python worker.py REQUEST, a JSON file with the method's file, its settings, a seed, the core to
-stay on, a limit, and where the data are and the answer goes. Clock and limit are of processor
-time: what other programs do meanwhile on the core does not count.
+The script runs in the environment of the method, so it uses only the standard library and NumPy.
+Usage: `python worker.py REQUEST`. The request is a JSON file with the file of the method, its
+settings, a seed, the core to run on, a time limit, and the paths of the data and of the results.
+Times and the limit are processor times, so that other programs on the same core do not matter.
 """
 
 import importlib.util
@@ -22,7 +22,7 @@ import numpy as np
 
 
 def main(request: dict[str, Any]) -> None:
-    """Load, fit, predict; write predictions and what they cost."""
+    """Load the data, fit the model, predict, and write the predictions and costs."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {request["core"]})
     warnings.simplefilter("ignore")
@@ -33,25 +33,25 @@ def main(request: dict[str, Any]) -> None:
     limit = int(time.process_time() + request["limit_s"]) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
     before = peak_memory()
-    start, wall = time.process_time(), time.perf_counter()
+    start, wall_start = time.process_time(), time.perf_counter()
     model = method.fit(X, Y, request["seed"], **request["settings"])
-    fitted, waited = time.process_time(), time.perf_counter()
-    in_fit = peak_memory()
+    fitted, wall_fitted = time.process_time(), time.perf_counter()
+    after = peak_memory()
     mean, std = method.predict(model, X_new)
     predicted = time.process_time()
 
     cost = {
         "fit_s": fitted - start,
-        "fit_wall_s": waited - wall,
+        "fit_wall_s": wall_fitted - wall_start,
         "predict_s": predicted - fitted,
-        "fit_mib": (in_fit - before) / 2**20,
-        "versions": {name: version(name) for name in map(bare, method.REQUIREMENTS)},
+        "fit_mib": (after - before) / 2**20,
+        "versions": {name: version(name) for name in map(package_name, method.REQUIREMENTS)},
     }
     np.savez(request["answer"], mean=mean, std=std, cost=json.dumps(cost))
 
 
 def load(path: Path) -> ModuleType:
-    """A method's file as a module; its name cannot hide the library of the same name."""
+    """Import the file of a method under a name that does not hide the library it uses."""
     spec = importlib.util.spec_from_file_location(f"method_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
@@ -60,19 +60,19 @@ def load(path: Path) -> ModuleType:
     return module
 
 
-def bare(requirement: str) -> str:
-    """The name of a requirement.
+def package_name(requirement: str) -> str:
+    """Return the package name of a requirement.
 
-    >>> bare("torch==2.13.0")
+    >>> package_name("torch==2.13.0")
     'torch'
     """
     return requirement.partition("==")[0]
 
 
 def peak_memory() -> int:
-    """The most memory that the process has had, in bytes.
+    """Return the peak memory of the process in bytes.
 
-    From the kernel's own count where there is one: what getrusage says includes the parent.
+    The value in /proc is used where available, since getrusage includes the parent process.
     """
     status = Path("/proc/self/status")
     if status.exists():

@@ -1,4 +1,4 @@
-"""Draws the images of pictures.md, by running the code on that page: `make pictures`."""
+"""Draw the images on the page pictures.md by running its code; `make pictures` runs this script."""
 
 import re
 from pathlib import Path
@@ -11,10 +11,11 @@ from PIL import Image
 
 HERE = Path(__file__).parent
 BLOCK = re.compile(r"```python\n(.*?)```(?:\s*!\[[^\]]*\]\(([^)]+)\))?", re.DOTALL)
+N_COLOURS = 96  # in an image; the file is a third as large as with all colours
 
 
 def main() -> None:
-    """Each block in turn; the figure it leaves is the image that follows it."""
+    """Run each code block in turn, and save its figure as the image that follows the block."""
     names: dict[str, object] = {}
     for code, image in BLOCK.findall((HERE / "pictures.md").read_text("utf-8")):
         exec(compile(code, "pictures.md", "exec"), names)
@@ -22,7 +23,7 @@ def main() -> None:
             path = HERE / image
             path.parent.mkdir(parents=True, exist_ok=True)
             plt.gcf().savefig(path, dpi=65)
-            Image.open(path).convert("RGB").quantize(96).save(path, optimize=True)  # a third
+            Image.open(path).convert("RGB").quantize(N_COLOURS).save(path, optimize=True)
             print(path)
         plt.close("all")
 

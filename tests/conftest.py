@@ -1,6 +1,8 @@
 """Every array's shape is checked at run time in the tests: a transposed argument is an error."""
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import matplotlib
@@ -11,8 +13,8 @@ from jaxtyping import install_import_hook
 matplotlib.use("Agg")
 # The mathematics; the estimators take whatever users bring, and check it themselves.
 CHECKED = (
-    "observations sampling arrays execution metrics kernels optimize covariance latents weights "
-    "ensemble prediction transforms persistence checkpoint variograms sphere geo io"
+    "observations noise sampling arrays parallel metrics kernels optimize covariance latents "
+    "weights ensemble prediction transforms persistence checkpoint variograms sphere geo io fourier"
 )
 install_import_hook([f"emgpr.{name}" for name in CHECKED.split()], "beartype.beartype")
 
@@ -38,6 +40,21 @@ def device(request) -> str:
     return request.param
 
 
+@pytest.fixture(autouse=True)
+def _close_figures() -> Iterator[None]:
+    """Close the figures that a test drew, which other tests would count."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20171)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave tests with torch out of the fast lane: importing it takes seconds in every worker."""
+    for item in items:
+        if "device" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)

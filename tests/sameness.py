@@ -1,4 +1,4 @@
-"""Whether two objects hold the same, to the last bit and name."""
+"""Whether two objects are equal, to the last bit and name."""
 
 from dataclasses import fields, is_dataclass
 

@@ -1,4 +1,4 @@
-"""Data drawn from the model, and the model written out reading by reading: the tests' twin."""
+"""Tables drawn from a known model, and its predictions written out reading by reading."""
 
 from dataclasses import dataclass, replace
 
@@ -6,17 +6,18 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF, Matern, RationalQuadratic, WhiteKernel
 
 from emgpr import EMGPR, IndependentGP
-from emgpr.kernels import matrix
+from emgpr.kernels import kernel_matrix
 from emgpr.latents import Latent
 from emgpr.observations import Observations
-from emgpr.weights import Mixture, arrange
+from emgpr.prediction import LMCModel, LMCPosterior
+from emgpr.weights import LMCParameters, initial_parameters
 
 KERNELS = (RBF(0.3), Matern(0.5, nu=1.5), RationalQuadratic(0.4, alpha=2.0), Matern(0.8, nu=0.5))
 
 
 @dataclass(frozen=True)
 class World:
-    """Kernels, weights (Q, D, k) and noise (D, D) that are known, and a table Y drawn from them."""
+    """Known kernels, weights (Q, D, k) and noise (D, D), and a table Y drawn from them."""
 
     X: np.ndarray
     Y: np.ndarray
@@ -25,27 +26,38 @@ class World:
     noise: np.ndarray
 
     @property
-    def seen(self) -> Observations:
+    def observations(self) -> Observations:
         return Observations.from_table(self.X, self.Y)
+
+    observed = observations
+
+    @property
+    def model(self) -> LMCModel:
+        """The model with one member."""
+        return self.ensemble(self.W[None])
+
+    def ensemble(self, W) -> LMCModel:
+        """The model with the weights (L, Q, D, k) of several members."""
+        return LMCModel(self.kernels, W, self.noise)
 
     @property
     def K(self) -> np.ndarray:
-        return np.stack([matrix(kernel, self.X) for kernel in self.kernels])
+        return np.stack([kernel_matrix(kernel, self.X) for kernel in self.kernels])
 
     def table(self, Y) -> "World":
         return replace(self, Y=Y)
 
 
 def world(rng, *, N=12, D=3, Q=3, k=2, P=2, missing=0.0, noise=0.1, correlated=False) -> World:
-    """Sites in the unit cube; `missing` is the share of readings that were not made.
+    """Draw a table at sites in the unit cube; `missing` is the share of missing readings.
 
-    `noise` is about its variance; `correlated` joins the noises of a row.
+    `noise` is about the noise variance; with `correlated`, noises of a row are correlated.
     """
     X = rng.uniform(size=(N, P))
     W = rng.normal(size=(Q, D, k))
     variances = noise * rng.uniform(0.5, 2.0, size=D)
-    joined = a_correlation(rng, D) if correlated else np.eye(D)
-    cov = joined * np.sqrt(np.outer(variances, variances))
+    correlation = a_correlation(rng, D) if correlated else np.eye(D)
+    cov = correlation * np.sqrt(np.outer(variances, variances))
     made = World(X, np.zeros((N, D)), KERNELS[:Q], W, cov)
     Y = (np.linalg.cholesky(gram(made)) @ rng.normal(size=N * D)).reshape(D, N).T
     Y[rng.uniform(size=Y.shape) < missing] = np.nan
@@ -53,7 +65,7 @@ def world(rng, *, N=12, D=3, Q=3, k=2, P=2, missing=0.0, noise=0.1, correlated=F
 
 
 def a_correlation(rng, D):
-    """A correlation matrix with no zeros, and no eigenvalue near zero."""
+    """A correlation matrix without zeros and without eigenvalues near zero."""
     root = rng.normal(size=(D, D))
     cov = root @ root.T + 0.5 * np.eye(D)
     scale = np.sqrt(np.diag(cov))
@@ -61,82 +73,98 @@ def a_correlation(rng, D):
 
 
 def readings(made: World):
-    """What was measured, one reading a row: its site, its task, its value. Tasks in order."""
-    task, row = which_were_read(made)
-    return made.X[row], task, made.Y[row, task]
+    """Sites, outputs and values of all readings, output by output."""
+    output, row = which_were_read(made)
+    return made.X[row], output, made.Y[row, output]
 
 
 def which_were_read(made: World):
-    """Task and row of the table of every reading, tasks in order."""
+    """Output and row of the table of every reading, output by output."""
     return np.nonzero(~np.isnan(made.Y.T))
 
 
-def covariance(made: World, x, task, z, other):
-    """Signal covariance of readings (task, x) with readings (other, z): eq. 3, pair by pair."""
+def covariance(made: World, x, output, z, other):
+    """Signal covariance of readings (output, x) with readings (other, z): eq. 3, pair by pair."""
     return sum(
-        (w @ w.T)[np.ix_(task, other)] * kernel(x, z)
+        (w @ w.T)[np.ix_(output, other)] * kernel(x, z)
         for w, kernel in zip(made.W, made.kernels, strict=True)
     )
 
 
-def noise_between(made: World, task, row, other, their_row):
-    """Noise covariance of readings: Σ[l, m] between two of the same row, else nothing."""
-    return np.equal.outer(row, their_row) * made.noise[np.ix_(task, other)]
+def noise_between(made: World, output, row, other, other_row):
+    """Noise covariance of readings: Σ[l, m] between two of the same row, else zero."""
+    return np.equal.outer(row, other_row) * made.noise[np.ix_(output, other)]
 
 
 def gram(made: World):
-    """Covariance of what was measured, signal and noise, in the order of `readings`."""
-    (x, task, _), (_, row) = readings(made), which_were_read(made)
-    return covariance(made, x, task, x, task) + noise_between(made, task, row, task, row)
+    """Covariance of all readings, signal and noise, in the order of `readings`."""
+    (x, output, _), (_, row) = readings(made), which_were_read(made)
+    return covariance(made, x, output, x, output) + noise_between(made, output, row, output, row)
 
 
 def posterior(made: World, x_new):
-    """Mean (M, D) and covariance (M, D, D) of the signals at new sites, by plain inversion."""
-    x, task, y = readings(made)
-    D = made.Y.shape[1]
+    """Mean (M, D) and covariance (M, D, D) of the signals at new locations, by plain inversion."""
+    x, output, y = readings(made)
+    outputs = np.arange(made.Y.shape[1])
     means, covs = [], []
-    for site in x_new:
-        there, all_tasks = np.tile(site, (D, 1)), np.arange(D)
-        cross = covariance(made, there, all_tasks, x, task)
-        prior = covariance(made, there, all_tasks, there, all_tasks)
+    for location in x_new:
+        there = np.tile(location, (len(outputs), 1))
+        cross = covariance(made, there, outputs, x, output)
+        prior = covariance(made, there, outputs, there, outputs)
         means.append(cross @ np.linalg.solve(gram(made), y))
         covs.append(prior - cross @ np.linalg.solve(gram(made), cross.T))
     return np.array(means), np.array(covs)
 
 
 def reading_posterior(made: World, x_new, same_as):
-    """Mean and covariance of what would be read at new sites, by plain inversion.
+    """Mean and covariance of new readings at new locations, by plain inversion.
 
-    Site i is row `same_as[i]` of the table: the outputs that were not read of that sample
-    share its noise, and of those that were another reading is taken. −1 is a new sample.
+    Location i is the sample of row `same_as[i]` of the table: its outputs that were not read share
+    the noise of those that were, and of those that were a repeated reading is predicted. −1 is a
+    new sample.
     """
-    (x, task, y), (_, row) = readings(made), which_were_read(made)
+    (x, output, y), (_, row) = readings(made), which_were_read(made)
     N, D = made.Y.shape
-    all_tasks = np.arange(D)
+    outputs = np.arange(D)
     means, covs = [], []
-    for i, (site, same) in enumerate(zip(x_new, same_as, strict=True)):
-        there, another = np.tile(site, (D, 1)), N + i
+    for i, (location, same) in enumerate(zip(x_new, same_as, strict=True)):
+        there, another = np.tile(location, (D, 1)), N + i
         own = np.full(D, another) if same < 0 else np.where(np.isnan(made.Y[same]), same, another)
-        cross = covariance(made, there, all_tasks, x, task)
-        cross = cross + noise_between(made, all_tasks, own, task, row)
-        prior = covariance(made, there, all_tasks, there, all_tasks)
-        prior = prior + noise_between(made, all_tasks, own, all_tasks, own)
+        cross = covariance(made, there, outputs, x, output)
+        cross = cross + noise_between(made, outputs, own, output, row)
+        prior = covariance(made, there, outputs, there, outputs)
+        prior = prior + noise_between(made, outputs, own, outputs, own)
         means.append(cross @ np.linalg.solve(gram(made), y))
         covs.append(prior - cross @ np.linalg.solve(gram(made), cross.T))
     return np.array(means), np.array(covs)
 
 
-def nearest(made: World, site, n, scale=1.0) -> World:
-    """The world reduced to the sites with the n readings of each output nearest to one."""
-    distance = np.linalg.norm((made.X - site) / scale, axis=1)
-    apart = np.where(np.isnan(made.Y), np.inf, distance[:, None])
-    chosen = [np.argsort(column)[: min(n, np.isfinite(column).sum())] for column in apart.T]
+def nearest(made: World, location, n, scale=1.0) -> World:
+    """The table reduced to the sites with the n readings of each output nearest to a location."""
+    distance = np.linalg.norm((made.X - location) / scale, axis=1)
+    distances = np.where(np.isnan(made.Y), np.inf, distance[:, None])
+    chosen = [np.argsort(column)[: min(n, np.isfinite(column).sum())] for column in distances.T]
     rows = np.unique(np.concatenate(chosen))
     return replace(made, X=made.X[rows], Y=made.Y[rows])
 
 
+def lmc_posterior(made: World, W=None, **settings) -> LMCPosterior:
+    """The posterior of an ensemble with these weights (L, Q, D, k), by default one member."""
+    W = made.W[None] if W is None else W
+    N, D = made.Y.shape
+    L, Q = W.shape[:2]
+    alone = LMCModel(
+        tuple(made.kernels[d % Q] for d in range(D)),
+        np.eye(D)[None, :, :, None],
+        np.diag(np.diag(made.noise)),
+    )
+    batches = tuple(np.arange(N)[i::L] for i in range(L))
+    given = {"conditioning": "all", "batches": batches, "independent": alone} | settings
+    return LMCPosterior(made.observations, made.ensemble(W), **given)
+
+
 def known_model(made: World, **settings) -> IndependentGP:
-    """An estimator that learns nothing: it has the world's kernels, noise and weights (Q = D)."""
+    """An estimator with known kernels, noise and weights (for Q = D): nothing is optimised."""
     variances = np.diag(made.noise)
     fixed = [
         kernel.set_params(**{f"{p.name}_bounds": "fixed" for p in kernel.hyperparameters})
@@ -144,26 +172,30 @@ def known_model(made: World, **settings) -> IndependentGP:
         for kernel, noise in zip(map(clone_kernel, made.kernels), variances, strict=True)
     ]
     model = IndependentGP(fixed, normalize_y=False, random_state=0, **settings)
-    model.fit(made.X, made.Y)
-    model.weights_ = made.W[None]
-    model.coregionalization_ = made.W @ np.swapaxes(made.W, 1, 2)
-    if np.any(made.noise != np.diag(variances)):  # which no kernel of one task can say
-        model.noise, model.noise_, model._noise = "correlated", made.noise, made.noise
-        model._settled = replace(model._settled, correlated=True)
+    return with_weights(model.fit(made.X, made.Y), made.W[None], made.noise)
+
+
+def with_weights(model, W, noise=None):
+    """A fitted estimator, with these weights (L, Q, D, k) in place of its own."""
+    own = model.posterior_.model
+    known = LMCModel(own.kernels, W, own.noise if noise is None else noise)
+    model.posterior_ = replace(model.posterior_, model=known)
+    correlated = known.correlated_noise
+    model.resolved_params_ = replace(model.resolved_params_, correlated=correlated)
     return model
 
 
 def paper(kernel=None, **settings) -> EMGPR:
-    """The paper's model, but for its batches dealt at random and the settings that are given."""
+    """The paper's model with random batches and these settings."""
     return EMGPR.paper(**({"kernel": kernel, "partition": "random", "combine": "mean"} | settings))
 
 
-def start_of(made: World, **changed) -> Mixture:
-    """The world's kernels, noise and weights as a start, some of them changed."""
-    tasks = [Latent(RBF(), float(noise), 0.0) for noise in np.diag(made.noise)]
+def start_of(made: World, **changed) -> LMCParameters:
+    """The known kernels, noise and weights as a start, some of them changed."""
+    latents = [Latent(RBF(), float(noise), 0.0) for noise in np.diag(made.noise)]
     Q, _, k = made.W.shape
     own = {"kernels": made.kernels, "noise": made.noise, "W": made.W}
-    return replace(arrange(tasks, made.seen, Q, k), **(own | changed))
+    return replace(initial_parameters(latents, made.observations, Q, k), **(own | changed))
 
 
 def clone_kernel(kernel):
@@ -171,15 +203,30 @@ def clone_kernel(kernel):
 
 
 def symmetric_part(A):
-    """Of matrices: all that a contraction with symmetric ones sees. Whatever is none stays."""
+    """The symmetric part of matrices, all that a contraction with symmetric ones depends on.
+
+    Anything else is returned as it is.
+    """
     A = np.asarray(A)
     square = A.ndim >= 2 and A.shape[-1] == A.shape[-2]
     return (A + np.swapaxes(A, -1, -2)) / 2 if square else A
 
 
 def smooth_table(rng, *, N=60, noise=0.1):
-    """Three outputs that share smooth functions, in three units."""
+    """Three outputs in different units that are sums of the same smooth functions."""
     X = rng.uniform(size=(N, 2))
     f, g, h = np.sin(6 * X[:, 0]) + np.cos(4 * X[:, 1]), np.cos(5 * X[:, 0]), np.sin(5 * X[:, 1])
     Y = np.column_stack([f, f + g, g - h]) + noise * rng.normal(size=(N, 3))
     return X, Y * [1.0, 100.0, 0.01] + [0.0, 500.0, -1.0]
+
+
+def agrees(drawn, mean, cov, errors=5):
+    """Whether samples (n, m) have this mean and covariance, to so many standard errors each."""
+    n = len(drawn)
+    deviation = drawn - mean
+    products = deviation[:, :, None] * deviation[:, None, :]
+    error = products.std(axis=0) / np.sqrt(n)
+    return bool(
+        np.all(np.abs(deviation.mean(axis=0)) < errors * np.sqrt(np.diag(cov) / n))
+        and np.all(np.abs(products.mean(axis=0) - cov) < errors * error)
+    )

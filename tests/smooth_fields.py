@@ -1,4 +1,4 @@
-"""Fields that waves carry well, and models that learn them in a second or two."""
+"""Smooth fields, which few Fourier features represent well, and models that fit them fast."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from emgpr import OnePassGP
 
 
 def table(rng, N=400, D=2, missing=0.2):
-    """Two smooth fields of two inputs that have much in common."""
+    """Return two inputs, and correlated smooth outputs with noise of 0.2."""
     X = rng.uniform(size=(N, 2))
     f = np.sin(5 * X[:, 0]) + np.cos(4 * X[:, 1])
     Y = np.column_stack([f, 1 - 2 * f + X[:, 0], f**2][:D])

@@ -1,4 +1,4 @@
-"""The ledger of a long fit: what is found again, what is refused, what happens to its file."""
+"""Checkpoints: what is found again, what is refused, and what happens to the file."""
 
 import json
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, Matern
 
-from emgpr import checkpoint
-from emgpr.checkpoint import Ledger, digest
-from emgpr.persistence import ModelFileError, write
+from emgpr import checkpoint as checkpoint_module
+from emgpr.checkpoint import Checkpoint, digest
+from emgpr.persistence import ModelFileError, encode, write
 
 FIT = {"X": ("1f", ""), "max_iter": ("2a", "120")}
 
@@ -34,26 +34,26 @@ class Pair:
         {None: np.array([True, False]), "log": np.zeros(1)},
     ],
 )
-def test_a_piece_comes_back_bit_for_bit(piece, tmp_path):
-    ledger = Ledger.opened(tmp_path / "fit", FIT, [Pair])
-    ledger.keep("a piece", piece)
-    ledger.write()
-    again = Ledger.opened(tmp_path / "fit", FIT, [Pair])
+def test_a_piece_is_restored_bit_for_bit(piece, tmp_path):
+    checkpoint = Checkpoint.open(tmp_path / "fit", FIT, [Pair])
+    checkpoint.keep("a piece", piece)
+    checkpoint.write()
+    again = Checkpoint.open(tmp_path / "fit", FIT, [Pair])
     assert again.resumed
     assert digest(again.find("a piece")) == digest(piece)
     assert again.find("another") is None
 
 
 def test_without_a_path_nothing_is_kept():
-    ledger = Ledger()
-    ledger.keep("a piece", 1)
-    ledger.settle()
-    ledger.close()
-    assert ledger.find("a piece") is None
-    assert not ledger.due
+    checkpoint = Checkpoint()
+    checkpoint.keep("a piece", 1)
+    checkpoint.flush()
+    checkpoint.close()
+    assert checkpoint.find("a piece") is None
+    assert not checkpoint.due
 
 
-def test_a_digest_tells_values_apart_and_not_what_they_remember():
+def test_digests_of_different_values_differ_and_ignore_cached_properties():
     pair = Pair(np.ones(2), 0.5)
     before = digest(pair)
     assert pair.both.sum() == 3
@@ -67,22 +67,22 @@ def test_a_digest_tells_values_apart_and_not_what_they_remember():
     assert len({before, *map(digest, others)}) == 1 + len(others)
 
 
-class Curt:
-    """Does not show what it holds; nor do torch's modules."""
+class Opaque:
+    """Does not show its attributes; nor do the modules and tensors of torch."""
 
     def __init__(self, held):
         self.held = held
 
     def __repr__(self):
-        return "Curt()"
+        return "Opaque()"
 
 
-class Module(Curt):
+class Module(Opaque):
     def state_dict(self):
         return {"weight": Tensor(self.held)}
 
 
-class Tensor(Curt):
+class Tensor(Opaque):
     def detach(self):
         return self
 
@@ -92,7 +92,7 @@ class Tensor(Curt):
         return np.array(self.held)
 
 
-def made(held):
+def closure(held):
     return lambda x: held * x
 
 
@@ -103,12 +103,12 @@ def recursive(held):
     return function
 
 
-@pytest.mark.parametrize("make", [Curt, Module, Tensor, made, recursive])
-def test_what_is_not_shown_is_told_apart(make):
+@pytest.mark.parametrize("make", [Opaque, Module, Tensor, closure, recursive])
+def test_the_digest_covers_what_the_repr_does_not_show(make):
     assert digest(make(0.5)) == digest(make(0.5)) != digest(make(0.25))
 
 
-def test_functions_without_a_name_are_told_apart():
+def test_digests_of_different_lambdas_differ():
     functions = [
         lambda x: x + 1,
         lambda x: x + 2,
@@ -124,100 +124,104 @@ def test_functions_without_a_name_are_told_apart():
     assert len(set(map(digest, functions))) == len(functions)
 
 
-def test_the_same_is_the_same_in_other_words():
+def test_equal_values_of_python_and_numpy_have_the_same_digest():
     assert digest(np.int64(1)) == digest(1)
     assert digest(np.float32(0.5), np.bool_(True), np.str_("a")) == digest(0.5, True, "a")
     assert digest(partial(np.mean, axis=0, out=None)) == digest(partial(np.mean, out=None, axis=0))
 
 
-def test_what_is_known_by_its_place_in_memory_has_no_digest():
-    with pytest.raises(ValueError, match="place in memory"):
+def test_an_object_known_only_by_its_address_has_no_digest():
+    with pytest.raises(ValueError, match="address in memory"):
         digest([object()])
 
 
-def test_another_fit_is_refused_and_what_differs_is_named(tmp_path):
+def test_the_file_of_another_fit_is_refused_and_the_differences_are_named(tmp_path):
     path = tmp_path / "fit"
-    Ledger.opened(path, FIT)
-    with pytest.raises(ValueError, match=r"holds another fit: X is another; max_iter was 120 and"):
-        Ledger.opened(path, {"X": ("00", ""), "max_iter": ("2b", "60")})
+    Checkpoint.open(path, FIT)
+    with pytest.raises(ValueError, match=r"another fit: X differs; max_iter was 120 and is 60"):
+        Checkpoint.open(path, {"X": ("00", ""), "max_iter": ("2b", "60")})
     assert path.exists()
 
 
 @pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n"])
-def test_a_file_of_something_else_is_refused_and_stays(content, tmp_path):
+def test_another_file_is_refused_and_left_as_it_is(content, tmp_path):
     path = tmp_path / "data.csv"
     path.write_bytes(content)
-    with pytest.raises(ModelFileError, match="Name another file, or delete this one"):
-        Ledger.opened(path, FIT)
+    with pytest.raises(ModelFileError, match="Pass another file name, or delete this file"):
+        Checkpoint.open(path, FIT)
     assert path.read_bytes() == content
 
 
-def test_a_saved_model_is_no_checkpoint(tmp_path):
+def test_a_saved_model_is_not_a_checkpoint(tmp_path):
     write(tmp_path / "model", {"format": "emgpr model", "version": 1}, {})
     with pytest.raises(ModelFileError, match=r"'emgpr model'; expected 'emgpr checkpoint'"):
-        Ledger.opened(tmp_path / "model", FIT)
+        Checkpoint.open(tmp_path / "model", FIT)
 
 
 def test_a_damaged_file_is_refused(tmp_path):
     path = tmp_path / "fit"
-    Ledger.opened(path, FIT)
+    Checkpoint.open(path, FIT)
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(ModelFileError, match="truncated"):
-        Ledger.opened(path, FIT)
+        Checkpoint.open(path, FIT)
 
 
-def test_a_folder_that_is_not_there_is_told_of_before_the_work(tmp_path):
+def test_a_missing_folder_is_reported_before_the_work(tmp_path):
     with pytest.raises(FileNotFoundError, match="create it first"):
-        Ledger.opened(tmp_path / "none" / "fit", FIT)
+        Checkpoint.open(tmp_path / "none" / "fit", FIT)
 
 
 def test_a_full_disk_does_not_end_the_fit(tmp_path, monkeypatch):
-    ledger = Ledger.opened(tmp_path / "fit", FIT)
+    checkpoint = Checkpoint.open(tmp_path / "fit", FIT)
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(checkpoint, "write", full)
-    ledger.keep("a piece", 1)
-    with pytest.warns(UserWarning, match=r"No space left.*Make room there"):
-        ledger.settle()
+    monkeypatch.setattr(checkpoint_module, "write", full)
+    checkpoint.keep("a piece", 1)
+    with pytest.warns(UserWarning, match=r"No space left.*Free some disk space"):
+        checkpoint.flush()
     monkeypatch.undo()
-    ledger.settle()
-    assert Ledger.opened(tmp_path / "fit", FIT).find("a piece") == 1
+    checkpoint.flush()
+    assert Checkpoint.open(tmp_path / "fit", FIT).find("a piece") == 1
 
 
-def test_writes_are_a_second_apart_but_for_the_last(tmp_path, monkeypatch):
+def test_writes_are_a_second_apart_except_the_last(tmp_path, monkeypatch):
     written = []
-    ledger = Ledger.opened(tmp_path / "fit", FIT)
-    monkeypatch.setattr(checkpoint, "write", lambda *given: written.append(given))
+    checkpoint = Checkpoint.open(tmp_path / "fit", FIT)
+    monkeypatch.setattr(checkpoint_module, "write", lambda *given: written.append(given))
     for i in range(50):
-        ledger.keep(f"{i}", i)
-    ledger.settle()
-    ledger.settle()
+        checkpoint.keep(f"{i}", i)
+    checkpoint.flush()
+    checkpoint.flush()
     assert len(written) == 1
     assert len(written[0][2]) == 51  # and the start
 
 
 class Own(RBF):
-    """A kernel of a user's, which no file can bring back."""
+    """A kernel of the user's, which a file cannot restore."""
 
 
 def test_a_piece_with_a_users_own_class_is_not_kept(tmp_path):
-    ledger = Ledger.opened(tmp_path / "fit", FIT)
-    ledger.keep("theirs", RBF(2.0))
-    ledger.keep("own", Own(2.0))
-    ledger.write()
-    again = Ledger.opened(tmp_path / "fit", FIT)
+    checkpoint = Checkpoint.open(tmp_path / "fit", FIT)
+    checkpoint.keep("theirs", RBF(2.0))
+    checkpoint.keep("own", Own(2.0))
+    checkpoint.write()
+    again = Checkpoint.open(tmp_path / "fit", FIT)
     assert again.find("theirs") == RBF(2.0)
     assert again.find("own") is None
 
 
 def test_many_small_pieces_fit_into_a_file(tmp_path):
-    ledger = Ledger.opened(tmp_path / "fit", FIT)
+    checkpoint = Checkpoint.open(tmp_path / "fit", FIT)
     for i in range(3000):
-        ledger.keep(f"Step 2: members {digest(i)}", (np.zeros(1), i))
-    ledger.write()
-    assert Ledger.opened(tmp_path / "fit", FIT).find(f"Step 2: members {digest(7)}")[1] == 7
+        checkpoint.keep(f"Step 2: members {digest(i)}", (np.zeros(1), i))
+    checkpoint.write()
+    assert Checkpoint.open(tmp_path / "fit", FIT).find(f"Step 2: members {digest(7)}")[1] == 7
+
+
+def piece_of(value):
+    return checkpoint_module._as_bytes(*encode({"piece": value})[:2])
 
 
 FORGED = [
@@ -232,16 +236,16 @@ FORGED = [
 
 @pytest.mark.parametrize("piece", FORGED)
 def test_a_forged_piece_is_refused_with_the_remedy(piece, tmp_path):
-    pieces = {"start": checkpoint._packed(None, []), "x": np.frombuffer(piece, np.uint8)}
-    write(tmp_path / "fit", {"format": checkpoint.FORMAT, "version": 1, "fit": FIT}, pieces)
-    with pytest.raises(ModelFileError, match="Name another file, or delete this one"):
-        Ledger.opened(tmp_path / "fit", FIT).find("x")
+    pieces = {"start": piece_of(None), "x": np.frombuffer(piece, np.uint8)}
+    write(tmp_path / "fit", {"format": checkpoint_module.FORMAT, "version": 1, "fit": FIT}, pieces)
+    with pytest.raises(ModelFileError, match="Pass another file name, or delete this file"):
+        Checkpoint.open(tmp_path / "fit", FIT).find("x")
 
 
-def test_nothing_in_it_is_run(tmp_path):
-    """A forged piece may say what it likes: names are looked up in a table."""
+def test_no_code_in_a_file_is_run(tmp_path):
+    """Names in a forged piece are only looked up in a table."""
     forged = json.dumps([{"piece": {"function": "system", "own": True}}, {}]).encode()
-    pieces = {"start": checkpoint._packed(None, []), "x": np.frombuffer(forged, np.uint8)}
-    write(tmp_path / "fit", {"format": checkpoint.FORMAT, "version": 1, "fit": FIT}, pieces)
+    pieces = {"start": piece_of(None), "x": np.frombuffer(forged, np.uint8)}
+    write(tmp_path / "fit", {"format": checkpoint_module.FORMAT, "version": 1, "fit": FIT}, pieces)
     with pytest.raises(ModelFileError, match="system"):
-        Ledger.opened(tmp_path / "fit", FIT).find("x")
+        Checkpoint.open(tmp_path / "fit", FIT).find("x")

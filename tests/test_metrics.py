@@ -1,4 +1,4 @@
-"""Errors, honesty of the uncertainty, paired differences; NaN truths are left out."""
+"""Errors, calibration, paired differences, and metrics over readings; NaN truths are left out."""
 
 import numpy as np
 import pytest
@@ -8,12 +8,14 @@ from scipy.stats import norm
 from sklearn import metrics as theirs
 
 from emgpr.metrics import (
+    PairedDifference,
     central_coverage,
     coverage,
     crps,
     mean_absolute_error,
     mean_squared_error,
     negative_log_density,
+    over_readings,
     paired_difference,
     standardised_mean_squared_error,
 )
@@ -64,7 +66,7 @@ def test_crps_is_the_integral_that_defines_it(predictions):
     assert_allclose(crps(truth, mean, std), expected, rtol=1e-6)
 
 
-def test_crps_without_doubt_is_the_absolute_error(predictions):
+def test_crps_of_a_certain_prediction_is_the_absolute_error(predictions):
     truth, mean, _ = predictions
     expected = mean_absolute_error(truth, mean)
     assert_allclose(crps(truth, mean, np.zeros_like(mean)), expected)
@@ -72,7 +74,7 @@ def test_crps_without_doubt_is_the_absolute_error(predictions):
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95])
-def test_coverage_counts_what_lies_inside_the_central_interval(level):
+def test_coverage_counts_readings_inside_the_central_interval(level):
     edge = norm.ppf(0.5 + level / 2)
     truth = np.array([[0.0], [0.99 * edge], [-0.99 * edge], [1.01 * edge], [-1.01 * edge]])
     inside = coverage(2 * truth + 7, np.full((5, 1), 7.0), np.full((5, 1), 2.0), level)
@@ -80,16 +82,16 @@ def test_coverage_counts_what_lies_inside_the_central_interval(level):
 
 
 @pytest.mark.parametrize("metric", [*ERRORS, negative_log_density, crps, coverage])
-def test_readings_that_were_not_made_do_not_count(metric, predictions):
-    truth, *belief = predictions
+def test_missing_readings_do_not_count(metric, predictions):
+    truth, *prediction = predictions
     if metric in ERRORS:
-        belief = belief[:1]
-    holes = truth.copy()
-    holes[10:, 1] = np.nan
-    answer = metric(holes, *belief)
-    assert answer.shape == (3,)
-    assert_allclose(answer[1], metric(truth[:10], *(part[:10] for part in belief))[1])
-    assert_allclose(answer[[0, 2]], metric(truth, *belief)[[0, 2]])
+        prediction = prediction[:1]
+    gaps = truth.copy()
+    gaps[10:, 1] = np.nan
+    score = metric(gaps, *prediction)
+    assert score.shape == (3,)
+    assert_allclose(score[1], metric(truth[:10], *(part[:10] for part in prediction))[1])
+    assert_allclose(score[[0, 2]], metric(truth, *prediction)[[0, 2]])
 
 
 def test_a_single_output_may_come_as_a_vector(predictions):
@@ -100,7 +102,7 @@ def test_a_single_output_may_come_as_a_vector(predictions):
 
 
 def test_a_paired_difference_has_the_standard_error_of_the_pairs(rng):
-    """Losses that share most of their spread differ far more clearly than their own errors say."""
+    """Losses that share most of their variation differ far more clearly than they vary."""
     shared, gain = rng.normal(size=400), rng.normal(0.1, 0.2, size=400)
     ours, others = np.append(shared - gain, np.nan), np.append(shared, 1.0)
     found = paired_difference(ours, others)
@@ -110,9 +112,41 @@ def test_a_paired_difference_has_the_standard_error_of_the_pairs(rng):
 
 
 def test_one_pair_has_no_standard_error():
-    alone = paired_difference(np.array([1.0]), np.array([3.0]))
-    assert alone.mean == -2.0
-    assert np.isnan(alone.standard_error)
+    single = paired_difference(np.array([1.0]), np.array([3.0]))
+    assert single.mean == -2.0
+    assert np.isnan(single.standard_error)
+
+
+def test_the_sign_of_a_difference_allows_for_the_number_compared():
+    """2.2 standard errors of 400 pairs differ from zero if they are the only comparison."""
+    clear = PairedDifference(mean=-2.2, standard_error=1.0, n=400)
+    assert (clear.sign(), clear.sign(n_compared=10)) == (-1, 0)
+    assert PairedDifference(1.9, 1.0, 400).sign() == 0
+    assert PairedDifference(2.2, 1.0, 5).sign() == 0  # Student's limit is wider
+    assert PairedDifference(4.0, 1.0, 400).sign(n_compared=10) == 1
+
+
+def test_a_metric_over_readings_is_the_mean_over_outputs(predictions):
+    truth, mean, std = predictions
+    truth[:10, 1] = np.nan
+    truth[1:, 2] = np.nan
+    metric = over_readings(theirs.mean_absolute_error, least=2)
+    assert_allclose(metric(truth, mean), mean_absolute_error(truth, mean)[:2].mean())
+    weighted = metric(truth, mean, sample_weight=std[:, 0])
+    seen = ~np.isnan(truth[:, 1])
+    errors = np.abs(truth - mean)
+    expected = [
+        np.average(errors[:, 0], weights=std[:, 0]),
+        np.average(errors[seen, 1], weights=std[seen, 0]),
+    ]
+    assert_allclose(weighted, np.mean(expected))
+    assert np.isnan(metric(np.full((4, 3), np.nan), mean[:4]))
+
+
+def test_a_metric_over_readings_rejects_tables_of_different_shapes(predictions):
+    truth, mean, _ = predictions
+    with pytest.raises(ValueError, match=r"shape \(50, 3\) and y_pred \(50, 2\)"):
+        over_readings(theirs.r2_score)(truth, mean[:, :2])
 
 
 def test_coverage_of_every_level_follows_from_the_pit(predictions):

@@ -1,7 +1,8 @@
-"""The lowest versions that pyproject.toml declares, as constraints for pip.
+"""Print the lowest versions declared in pyproject.toml as constraints for pip.
 
-Of what is installed with the package and its extras, torch apart: on PyPI, old releases of it for
-Linux come with gigabytes of CUDA. What these bring themselves is left to pip.
+The constraints cover the dependencies of the package and of its extras, except torch, whose old
+releases for Linux on PyPI include gigabytes of CUDA libraries. pip chooses the versions of indirect
+dependencies.
 """
 
 import re
@@ -13,6 +14,8 @@ project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
 extras = project["optional-dependencies"]
 extras.pop("torch")
 for requirement in chain(project["dependencies"], *extras.values()):
-    if not requirement.startswith(project["name"]):  # emgpr[geo]: its own extras again
+    if not requirement.startswith(
+        project["name"]
+    ):  # An extra can require another extra, such as emgpr[geo].
         name, least = re.match(r"([\w.-]+)(?:\[[\w,]+\])?>=([\w.]+)", requirement).groups()
         print(f"{name}=={least}")

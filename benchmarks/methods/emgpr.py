@@ -1,9 +1,10 @@
-"""emgpr, RBF kernels where the paper has them: its ensemble, no ensemble, joint; and defaults.
+"""emgpr: three variants with the paper's RBF kernels, and one with default settings.
 
-"two-step ensemble" is the paper's method: strided batches of D² sites. "two-step" learns the
-weights from all readings at once. "joint" continues that to the joint maximum likelihood, on
-batches beyond 3000 readings. "defaults" chooses kernels and noise from the data and
-cross-validates transfer; outputs come transformed here, so it need not choose that too.
+"two-step ensemble" is the paper's method, with strided batches of D² sites. "two-step" fits one set
+of weights to all readings. "joint" then maximises the likelihood over all parameters, using batches
+if there are more than 3000 readings. "defaults" selects kernels and the noise model from the data
+and decides on transfer by cross-validation. It does not select transforms, since the outputs of
+each problem are already transformed.
 """
 
 from emgpr import EMGPR
@@ -18,12 +19,12 @@ VARIANTS = {
 
 
 def fit(X, Y, seed, *, preset, **settings):
-    """The estimator, as a user fits it."""
+    """Fit the estimator."""
     if preset == "defaults":
-        return EMGPR(transform=None, random_state=seed).fit(X, Y)
+        return EMGPR(output_transform=None, random_state=seed).fit(X, Y)
     return EMGPR.paper(random_state=seed, **settings).fit(X, Y)
 
 
 def predict(model, X_new):
-    """Mean (of a transformed output: median) and standard deviation of a reading."""
+    """Return means and standard deviations of readings."""
     return model.predict(X_new, return_std=True)

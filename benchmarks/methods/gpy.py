@@ -1,8 +1,9 @@
 """GPy: coregionalised regression by maximum likelihood.
 
-ICM: one RBF, W of rank 2. LCM: an RBF for each output, W_q of rank 1. Each coregionalisation has
-GPy's diagonal kappa too; variances of the RBFs are held at 1, as in GPy's tutorial, for W has
-them. From length-scale 0.1 and a seeded W; L-BFGS-B to its own convergence (at most GPy's 1000).
+ICM has one RBF kernel and W of rank 2. LCM has an RBF kernel for each output and W_q of rank 1.
+Each coregionalisation matrix also has GPy's diagonal kappa. The RBF variances are fixed at 1, as in
+GPy's tutorial, since W contains them. The optimisation starts from length-scale 0.1 and a random W,
+and uses L-BFGS-B until convergence (at most 1000 iterations, GPy's default).
 """
 
 import GPy
@@ -13,8 +14,8 @@ VARIANTS = {"GPy, ICM": {"kind": "ICM"}, "GPy, LCM": {"kind": "LCM"}}
 
 
 def fit(X, Y, seed, *, kind):
-    """Outputs measured at different sites are lists to GPy."""
-    np.random.seed(seed)  # noqa: NPY002 (where GPy draws W from)
+    """Fit a model to lists of sites and readings with one item for each output, as GPy requires."""
+    np.random.seed(seed)  # noqa: NPY002 (GPy draws W from it)
     D = Y.shape[1]
     kernels = [GPy.kern.RBF(X.shape[1], lengthscale=0.1) for _ in range(1 if kind == "ICM" else D)]
     rank = 2 if kind == "ICM" else 1
@@ -33,7 +34,7 @@ def fit(X, Y, seed, *, kind):
 
 
 def predict(model, X_new):
-    """Every output at every place, noise included."""
+    """Return means and standard deviations of readings of every output."""
     model, D = model
     parts = []
     for d in range(D):

@@ -1,9 +1,10 @@
-"""GPyTorch: exact GPs over (place, task) readings, so that outputs may be missing (Hadamard).
+"""GPyTorch: exact GPs with the index of the output as an input, so that readings can be missing.
 
-ICM: RBF × IndexKernel of rank 2. LMC: the sum of such, one for each output, of rank 1. A noise
-for each output. From length-scale 0.1, float64, Adam at GPyTorch's customary rate of 0.1 until
-25 iterations gain less than 1e-4 in the mean log-likelihood of a reading (at most 500), factored
-exactly (Cholesky) at every size.
+ICM is the product of an RBF kernel and an IndexKernel of rank 2. LMC is a sum of such products of
+rank 1, one for each output. Each output has its own noise variance. The optimisation starts from
+length-scale 0.1 and uses Adam in float64 with GPyTorch's usual learning rate of 0.1. It stops when
+25 iterations increase the mean log-likelihood of a reading by less than 1e-4, or after 500
+iterations. The Cholesky factorisation is exact at every size.
 """
 
 import gpytorch
@@ -15,7 +16,7 @@ VARIANTS = {"GPyTorch, ICM": {"kind": "ICM"}, "GPyTorch, LMC": {"kind": "LMC"}}
 
 
 class Coregionalized(gpytorch.models.ExactGP):
-    """Σ_q k_q(x, x′) B_q[l, m], the task in the last column of the input."""
+    """The covariance Σ_q k_q(x, x′) B_q[l, m]; the last input column is the output's index."""
 
     def __init__(self, x, y, likelihood, D, latents, rank):
         super().__init__(x, y, likelihood)
@@ -29,17 +30,17 @@ class Coregionalized(gpytorch.models.ExactGP):
         self.kernel = gpytorch.kernels.AdditiveKernel(*parts)
 
     def forward(self, x):
-        """The prior at these readings."""
+        """Return the prior distribution of these readings."""
         return gpytorch.distributions.MultivariateNormal(self.mean(x), self.kernel(x))
 
 
 def fit(X, Y, seed, *, kind, iterations=500, device="cpu", tolerance=1e-4):
-    """Maximum likelihood by Adam."""
+    """Maximise the likelihood using Adam."""
     torch.manual_seed(seed)
     D = Y.shape[1]
-    task, row = np.nonzero(~np.isnan(Y.T))
-    x = torch.as_tensor(np.column_stack([X[row], task]), device=device)
-    y = torch.as_tensor(Y[row, task], device=device)
+    output, row = np.nonzero(~np.isnan(Y.T))
+    x = torch.as_tensor(np.column_stack([X[row], output]), device=device)
+    y = torch.as_tensor(Y[row, output], device=device)
     likelihood = gpytorch.likelihoods.HadamardGaussianLikelihood(
         num_tasks=D, task_feature_index=X.shape[1]
     )
@@ -51,7 +52,7 @@ def fit(X, Y, seed, *, kind, iterations=500, device="cpu", tolerance=1e-4):
     model.train()
     losses = []
     with gpytorch.settings.max_cholesky_size(len(y) + 1):
-        while len(losses) < iterations and not _settled(losses, tolerance):
+        while len(losses) < iterations and not _has_converged(losses, tolerance):
             optimizer.zero_grad()
             loss = -mll(model(x), y, [x])
             loss.backward()
@@ -62,16 +63,17 @@ def fit(X, Y, seed, *, kind, iterations=500, device="cpu", tolerance=1e-4):
 
 
 def predict(model, X_new):
-    """Every output at every place, noise included."""
+    """Return means and standard deviations of readings of every output."""
     model, D = model
-    places, task = np.tile(X_new, (D, 1)), np.repeat(np.arange(D), len(X_new))
+    locations, output = np.tile(X_new, (D, 1)), np.repeat(np.arange(D), len(X_new))
     like = model.train_targets
-    x = torch.as_tensor(np.column_stack([places, task]), dtype=like.dtype, device=like.device)
+    x = np.column_stack([locations, output])
+    x = torch.as_tensor(x, dtype=like.dtype, device=like.device)
     with torch.no_grad(), gpytorch.settings.max_cholesky_size(len(like) + 1):
-        belief = model.likelihood(model(x), [x])
-        mean, std = belief.mean.cpu().numpy(), belief.variance.sqrt().cpu().numpy()
+        distribution = model.likelihood(model(x), [x])
+        mean, std = distribution.mean.cpu().numpy(), distribution.variance.sqrt().cpu().numpy()
     return mean.reshape(D, -1).T, std.reshape(D, -1).T
 
 
-def _settled(losses, tolerance, window=25):
+def _has_converged(losses, tolerance, window=25):
     return len(losses) > window and min(losses[:-window]) - min(losses[-window:]) < tolerance

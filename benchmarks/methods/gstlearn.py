@@ -1,9 +1,10 @@
-"""gstlearn: geostatistics' own way, a linear model of coregionalisation fitted to variograms.
+"""gstlearn: a linear model of coregionalisation fitted to variograms, as in geostatistics.
 
-Direct and cross variograms in 20 lags to half the region's longer side; nugget, spherical and
-cubic structures with full sill matrices by its automatic fit; ordinary cokriging from all readings
-(unique neighbourhood). The nugget counts as noise that outputs of a site may share. A Gaussian
-structure in place of the cubic one makes cokriging systems without a solution on smooth fields.
+Direct and cross-variograms are computed at 20 lags up to half the longer side of the region. A
+nugget, a spherical and a cubic structure with full sill matrices are fitted to them automatically.
+Predictions use ordinary cokriging from all readings (unique neighbourhood). The nugget is noise
+that can be correlated between outputs at the same site. With a Gaussian structure instead of the
+cubic one, the cokriging systems of smooth fields cannot be solved.
 """
 
 import gstlearn as gl
@@ -14,7 +15,7 @@ VARIANTS = {"gstlearn, variograms": {}}
 
 
 def fit(X, Y, seed):
-    """No likelihood, no start, no seed."""
+    """Fit the model to variograms. The seed is not used."""
     data = _table(X)
     for d, y in enumerate(Y.T):
         data.addColumns(np.where(np.isnan(y), gl.TEST, y), f"y{d}", gl.ELoc.Z, d)
@@ -28,7 +29,7 @@ def fit(X, Y, seed):
 
 
 def predict(model, X_new):
-    """A new reading has a nugget of its own, so it is in the kriging variance."""
+    """Return kriging means and standard deviations, which include the nugget of a new reading."""
     data, model, D = model
     new = _table(X_new)
     if gl.kriging(data, new, model, gl.NeighUnique.create()):

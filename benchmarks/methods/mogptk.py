@@ -1,8 +1,8 @@
-"""mogptk: its linear model of coregionalisation, with the kernels of the others.
+"""mogptk: its linear model of coregionalisation, with the same kernels as the other methods.
 
-A squared exponential for each output, weights of rank 1, which mogptk keeps positive, from a
-seeded draw; length-scales from 0.1, a noise for each output; 500 iterations of Adam, as mogptk
-does unless told otherwise, at rate 0.1.
+There is a squared-exponential kernel and a noise variance for each output. The weights have rank 1,
+and mogptk keeps them positive. The optimisation starts from random weights and length-scale 0.1,
+and uses 500 iterations (mogptk's default) of Adam with learning rate 0.1.
 """
 
 import mogptk
@@ -14,7 +14,7 @@ VARIANTS = {"mogptk, LMC": {}}
 
 
 def fit(X, Y, seed):
-    """A channel for each output, with the sites where it was measured."""
+    """Fit a model to one channel for each output, with the sites where it was measured."""
     torch.manual_seed(seed)
     D, P = Y.shape[1], X.shape[1]
     seen = ~np.isnan(Y)
@@ -22,7 +22,7 @@ def fit(X, Y, seed):
     parts = [mogptk.gpr.SquaredExponentialKernel(order=-1, input_dims=P) for _ in range(D)]
     for part in parts:
         part.lengthscale.assign(0.1)
-        part.magnitude.assign(1.0, train=False)  # the weights have it
+        part.magnitude.assign(1.0, train=False)  # The weights contain the magnitude.
     kernel = mogptk.gpr.LinearModelOfCoregionalizationKernel(*parts, output_dims=D, input_dims=P)
     kernel.weight.assign(torch.rand(D, D, 1))
     model = mogptk.Model(data, kernel, mogptk.Exact(variance=[0.1] * D))
@@ -31,10 +31,13 @@ def fit(X, Y, seed):
 
 
 def predict(model, X_new):
-    """The signal's variance and the noise's; the intervals of 0.5.2 leave the former out."""
+    """Return means, and standard deviations that include both signal and noise.
+
+    The intervals of mogptk 0.5.2 leave out the variance of the signal.
+    """
     model, D = model
-    task = np.repeat(np.arange(D), len(X_new))
-    x = torch.as_tensor(np.column_stack([task, np.tile(X_new, (D, 1))]))
+    output = np.repeat(np.arange(D), len(X_new))
+    x = torch.as_tensor(np.column_stack([output, np.tile(X_new, (D, 1))]))
     with torch.inference_mode():
         mean, variance = model.gpr.predict_f(x)
         noise = model.gpr.likelihood.scale().square()

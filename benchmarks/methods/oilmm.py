@@ -1,8 +1,10 @@
 """OILMM: the orthogonal instantaneous linear mixing model, whose latent processes decouple.
 
-RBF latents with a variance, a length-scale (from 0.1) and a noise each, beside one noise for all
-outputs; an orthogonal basis from a seeded draw; L-BFGS-B to its own convergence (at most 1000).
-As many latents as outputs, or as are measured at every site: it cannot project fewer readings.
+Each latent has an RBF kernel with a variance, a length-scale and a noise variance. A further noise
+variance is common to all outputs. The optimisation starts from a random orthogonal basis and
+length-scale 0.1, and uses L-BFGS-B until convergence (at most 1000 iterations). The number of
+latents is the number of outputs measured at every site, since the projection needs at least as many
+readings at a site as there are latents.
 """
 
 import lab.torch as B
@@ -11,7 +13,7 @@ import torch
 from oilmm.torch import OILMM
 from stheno import EQ, GP
 
-# Newer ones of what it stands on have lost what it imports.
+# oilmm imports names that newer versions of its dependencies no longer have.
 REQUIREMENTS = (
     "torch==2.13.0",
     "oilmm==0.5.0",
@@ -24,7 +26,7 @@ VARIANTS = {"OILMM": {}}
 
 
 def fit(X, Y, seed):
-    """Fit the basis and the latents, then condition on the readings."""
+    """Fit the basis and the latents, and condition the model on the readings."""
     B.set_random_seed(seed)
     latents = int((~np.isnan(Y)).sum(axis=1).min())
 
@@ -44,7 +46,7 @@ def fit(X, Y, seed):
 
 
 def predict(model, X_new):
-    """Marginal means and variances of readings."""
+    """Return marginal means and standard deviations of readings."""
     with torch.no_grad():
         mean, variance = model.predict(torch.as_tensor(X_new))
     return B.to_numpy(mean), np.sqrt(B.to_numpy(variance))

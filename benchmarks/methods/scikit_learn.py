@@ -1,7 +1,7 @@
-"""scikit-learn: an independent GP for each output, which every other method is measured against.
+"""scikit-learn: an independent GP for each output, which is the reference for all other methods.
 
-RBF of unit variance + WhiteKernel, from length-scale 0.1 and noise 0.1, one start, L-BFGS-B to
-its own convergence.
+The kernel is an RBF of unit variance plus a WhiteKernel. A single optimisation with L-BFGS-B starts
+from length-scale 0.1 and noise variance 0.1.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ VARIANTS = {"scikit-learn, independent": {}}
 
 
 def fit(X, Y, seed):
-    """One regressor an output, from the sites where it was measured."""
+    """Fit a regressor to each output at the sites where it was measured."""
     kernel = RBF(0.1) + WhiteKernel(0.1)
     return [
         GaussianProcessRegressor(kernel, random_state=seed).fit(X[seen], y[seen])
@@ -22,6 +22,6 @@ def fit(X, Y, seed):
 
 
 def predict(model, X_new):
-    """The white kernel's noise is in the standard deviations."""
-    parts = [task.predict(X_new, return_std=True) for task in model]
+    """Return means and standard deviations, which include the noise of the WhiteKernel."""
+    parts = [regressor.predict(X_new, return_std=True) for regressor in model]
     return np.column_stack([m for m, _ in parts]), np.column_stack([s for _, s in parts])

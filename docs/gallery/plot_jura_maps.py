@@ -2,7 +2,8 @@
 Metals in the soil of the Swiss Jura
 ====================================
 
-Three heavy metals at 259 sites become three maps, and three maps of how far to trust them.
+This example draws maps of three heavy metals from readings at 259 sites, and maps of their
+uncertainty.
 """
 
 from sklearn.gaussian_process.kernels import Matern
@@ -11,17 +12,18 @@ from emgpr import EMGPR, plots
 from emgpr.datasets import load_jura
 
 # %%
-# The metals are positive and skewed, so the model works on logarithms; its predictions come back
-# in mg/kg. Exponential covariances (Matérn 1/2) are what ``kernel="auto"`` would choose.
+# The concentrations are positive and skewed, so the model is fitted to their logarithms;
+# predictions are returned in mg/kg. ``kernel="auto"`` would choose the same exponential covariance
+# (Matérn 1/2).
 
 jura = load_jura()
-places, metals = jura.train[["Xloc", "Yloc"]], jura.train[["Cd", "Ni", "Zn"]]
-model = EMGPR.paper(kernel=Matern(nu=0.5), batch_size=45, transform="log", random_state=0)
-model.fit(places, metals)
+sites, metals = jura.train[["Xloc", "Yloc"]], jura.train[["Cd", "Ni", "Zn"]]
+model = EMGPR.paper(kernel=Matern(nu=0.5), batch_size=45, output_transform="log", random_state=0)
+model.fit(sites, metals)
 
 # %%
-# Above the predictions with the readings in the same colours, below the standard deviation of a
-# new reading. On a logarithmic scale uncertainty grows with the value: it is largest where metals
-# are high and sites are far.
+# The upper row shows the predictions, with the readings in the same colours; the lower row shows
+# the standard deviation of a new reading. With a log transform, the uncertainty grows with the
+# value: it is largest where concentrations are high and sites are far away.
 
 axes = plots.maps(model, jura.grid, units=jura.units)

@@ -1,10 +1,11 @@
 """
-Cheap and dear properties of a material
-=======================================
+Cheap and expensive properties of a material
+============================================
 
-An alloy, simulated: three inputs (two additions and the temperature of annealing), three
+A simulated alloy has three inputs (two additions and the annealing temperature) and three
 properties. Hardness and conductivity take a minute to measure; fatigue strength takes weeks, and is
-known for 20 of 80 samples. Measuring the cheap ones on a new sample tells much about the dear one.
+known for 20 of 80 samples. If the cheap properties of a new sample are measured, the expensive one
+can be predicted more accurately.
 """
 
 import matplotlib.pyplot as plt
@@ -34,22 +35,24 @@ known = properties[measured].copy()
 known.loc[20:, "fatigue"] = np.nan
 
 # %%
-# A length-scale for each input, as they have different units; noises are independent, as the
-# properties are measured by different machines.
+# The kernel has a length-scale for each input, since the inputs have different units. The noise is
+# independent, since the properties are measured with different instruments.
 
-model = EMGPR(RBF([1.0, 1.0, 1.0]), noise="independent", transform=None, random_state=0)
+model = EMGPR(RBF([1.0, 1.0, 1.0]), noise="independent", output_transform=None, random_state=0)
 model.fit(samples[measured], known)
 
 # %%
-# 40 new samples: the dear property from the composition alone, and with the cheap ones measured.
+# For 40 new samples, the expensive property is predicted from the inputs alone, and from the inputs
+# and the cheap properties.
 
 cheap = properties[["hardness", "conductivity"]][new]
-real = properties["fatigue"][new].to_numpy()
+truth = properties["fatigue"][new].to_numpy()
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), sharex=True, sharey=True, layout="constrained")
 for ax, observed in zip(axes, (None, cheap), strict=True):
     mean, std = (p[:, 2] for p in model.predict(samples[new], return_std=True, observed=observed))
-    ax.errorbar(real, mean, yerr=1.96 * std, fmt="o", markersize=4, elinewidth=1)
+    ax.errorbar(truth, mean, yerr=1.96 * std, fmt="o", markersize=4, elinewidth=1)
     ax.axline((90, 90), slope=1, color="black", linewidth=0.8)
-    what = "composition" if observed is None else "composition, hardness, conductivity"
-    ax.set(title=f"from {what}:\noff by {np.abs(mean - real).mean():.1f} MPa", xlabel="real (MPa)")
-axes[0].set_ylabel("fatigue strength, predicted (MPa)")
+    given = "inputs" if observed is None else "inputs, hardness and conductivity"
+    error = np.abs(mean - truth).mean()
+    ax.set(title=f"from {given}:\nMAE {error:.1f} MPa", xlabel="measured fatigue strength (MPa)")
+axes[0].set_ylabel("predicted fatigue strength (MPa)")

@@ -1,10 +1,10 @@
 """
-Sensors in time, with gaps
-==========================
+Time series of sensors with gaps
+================================
 
-Three sensors of one greenhouse, simulated: temperature, humidity and the moisture of leaves. They
-are read at times of their own, and one of them is dead for two days. What the others saw then fills
-the gap, and the band says how well.
+Three simulated sensors in a greenhouse measure temperature, humidity and leaf moisture. They are
+read at different times, and one sensor fails for two days. Its values are predicted from those of
+the other sensors, with prediction intervals.
 """
 
 import numpy as np
@@ -27,33 +27,35 @@ table = pd.DataFrame(
 table += rng.normal(size=table.shape) * [0.4, 1.5, 0.012]
 
 # %%
-# At every time some sensors were read and some not, and humidity is missing from hour 72 to hour
-# 120. That is all that needs to be said: NaN.
+# At most times, some sensors were not read, and humidity is missing from hour 72 to hour 120.
+# Missing readings are marked by NaN.
 
 truth = table.copy()
 table = table.mask(rng.random(table.shape) < 0.4)
-dead = (hours > 72) & (hours < 120)
-table.loc[dead, "humidity"] = np.nan
+failed = (hours > 72) & (hours < 120)
+table.loc[failed, "humidity"] = np.nan
 times = pd.DataFrame({"hour": hours})[table.notna().any(axis=1)]
 table = table.loc[times.index]
 
 # %%
-# How far off is humidity while its sensor is dead, and does the band hold?
+# The predictions of humidity are compared with the withheld readings. The code prints the mean
+# absolute error and the share of readings inside the 95% interval.
 
 model = LMC(Matern(nu=1.5), n_latents=2, rank=2, random_state=0).fit(times, table)
-missing = pd.DataFrame({"hour": hours[dead]})
+missing = pd.DataFrame({"hour": hours[failed]})
 median = model.predict_frame(missing)["humidity"].to_numpy()
 lower, upper = model.predict_quantiles(missing, [0.025, 0.975])[..., 1]
-real = truth.loc[dead, "humidity"].to_numpy()
-print(f"off by {np.abs(median - real).mean():.1f} %, of a spread of {real.std():.1f} %")
-print(f"inside the band: {np.mean((lower <= real) & (real <= upper)):.0%}")
+actual = truth.loc[failed, "humidity"].to_numpy()
+error = np.abs(median - actual).mean()
+print(f"mean absolute error {error:.1f} %, standard deviation of the readings {actual.std():.1f} %")
+print(f"inside the 95% interval: {np.mean((lower <= actual) & (actual <= upper)):.0%}")
 
 # %%
-# One input, so that the picture is of lines with 95% bands. What the dead sensor would have
-# read is in orange; the model has not seen it.
+# With one input, the figure shows lines with 95% intervals. The withheld readings of the failed
+# sensor, to which the model was not fitted, are orange.
 
 units = {"temperature": "°C", "humidity": "%", "leaf moisture": "1", "hour": "h"}
 axes = plots.maps(model, units=units)
 humidity = axes.ravel()[1]
-humidity.plot(hours[dead], real, ".", color="tab:orange", label="not read")
+humidity.plot(hours[failed], actual, ".", color="tab:orange", label="missing")
 humidity.legend()

@@ -1,22 +1,24 @@
-"""Several correlated outputs, predicted with honest uncertainty where they were not measured.
+"""Multi-output Gaussian process regression for outputs that are correlated and partly missing.
 
-The method (Ruan & Miller 2017), and where each step lives:
+The steps of the method (Ruan & Miller 2017), and the packages that implement them:
 
-1. every output is a mixture of latent Gaussian processes plus noise:
-   cov = Σ_q W_q W_qᵀ ⊗ K_q + Σ ⊗ I                   -> `emgpr.covariance`
-2. step 1 learns a kernel and a noise from each output alone  -> `emgpr.latents`
-3. the sites are dealt to L members of an ensemble            -> `emgpr.ensemble`
-4. step 2 learns each member's weights w, starting from δ,
-   the model without transfer                                 -> `emgpr.weights`
-5. kernels, noise and weights are learned on jointly          -> `emgpr.weights.refine`
-6. each member predicts from the readings; beliefs are joined -> `emgpr.prediction`
+- Model: every output is a linear combination of latent Gaussian processes plus noise,
+  cov = Σ_q W_q W_qᵀ ⊗ K_q + Σ ⊗ I (`emgpr.covariance`).
+- Step 1 fits a kernel and a noise variance to each output separately (`emgpr.latents`).
+- The sites are divided among the L members of an ensemble (`emgpr.ensemble`).
+- Step 2 fits the weights of each member, starting from independent outputs (`emgpr.weights`).
+- Kernels, noise and weights are then optimised jointly (`emgpr.weights.joint`).
+- Each member predicts from the readings, and the predictions are combined (`emgpr.prediction`).
 
-`EMGPR` is all of this as a scikit-learn estimator; `EMGPR.paper()` stops before 5, as published.
-`OnePassGP` is the same model for any number of sites, of which it keeps sums.
+`EMGPR` implements this method as a scikit-learn estimator. `EMGPR.paper()` is the published method,
+without the joint optimisation. `OnePassGP` fits the same model in one pass over any number of
+sites.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from emgpr.version import __version__
 
 if TYPE_CHECKING:
     from emgpr.estimators import (
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     )
     from emgpr.sphere import on_sphere
 
-__version__ = "0.1.0"
 __all__ = [
     "EMGPR",
     "ICM",
@@ -44,6 +45,7 @@ __all__ = [
     "IndependentGP",
     "ModelFileError",
     "OnePassGP",
+    "__version__",
     "compare",
     "load",
     "on_sphere",
@@ -52,10 +54,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, imported when first asked for: `emgpr --help` should not wait for SciPy."""
+    """Import a public name when it is first used, so that `emgpr --help` does not import SciPy."""
     if name in __all__:
-        home = "emgpr.sphere" if name == "on_sphere" else "emgpr.estimators"
-        return getattr(import_module(home), name)
+        module = "emgpr.sphere" if name == "on_sphere" else "emgpr.estimators"
+        return getattr(import_module(module), name)
     raise AttributeError(f"module 'emgpr' has no attribute {name!r}")
 
 

@@ -1,4 +1,4 @@
-"""`python -m emgpr`: the command line."""
+"""The command line: `python -m emgpr`."""
 
 from emgpr.cli import app
 

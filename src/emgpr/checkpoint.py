@@ -1,9 +1,9 @@
-"""Long fits that outlive their process: what is finished, in one file that is rewritten whole.
+"""Checkpoints of long fits: a file that stores finished work and is replaced atomically.
 
-A piece of work (a task, some members, how far an ascent has come) is known by a digest of all
-that it was worked out from. A fit that starts again asks for its pieces as it comes to them: what
-the file holds is taken from there, bit for bit, and the rest is worked out. So nothing depends on
-the order of the work, and no piece can be taken for another.
+A piece of work (step 1 for an output, the fit of a few members, the state of an optimisation) is
+identified by a digest of everything it depends on. A fit that is started again restores the pieces
+in the file exactly, and computes the others. The order in which pieces were finished does not
+matter, and no piece can be mistaken for another.
 """
 
 import hashlib
@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import re
-import warnings
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,90 +18,92 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
 from time import monotonic
 from types import BuiltinFunctionType, CodeType, FunctionType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import UInt8
 
-from emgpr.persistence import ModelFileError, PathLike, decode, encode, read, write
+from emgpr.persistence import ModelFileError, PathLike, constructors, decode, encode, read, write
+from emgpr.user_warnings import warn
 
 Array = np.ndarray
+Identity: TypeAlias = Mapping[str, tuple[str, str]]  # name → digest and text for messages
 
 FORMAT = "emgpr checkpoint"
 VERSION = 1
-EVERY = 1.0  # seconds between two writes at least,
-SHARE = 0.05  # and no more than this share of the time goes into them
+MIN_INTERVAL = 1.0  # seconds between two writes
+MAX_TIME_SHARE = 0.05  # fraction of the total time that writing may take
+RETRY_INTERVAL = 60.0  # seconds from a failed write to the next attempt
 ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
-# What a file may raise that holds something else, or was made to mislead.
-UNREADABLE = (ValueError, KeyError, AttributeError, TypeError, IndexError, RecursionError)
+# Errors that decoding can raise if the file is damaged, forged, or not a checkpoint.
+DECODING_ERRORS = (ValueError, KeyError, AttributeError, TypeError, IndexError, RecursionError)
 
 logger = logging.getLogger(__name__)
 
 
 def digest(*values: Any) -> str:
-    """A text that is the same for the same values in every process, and else another.
+    """Return a digest of values. Equal values have the same digest in every process.
 
-    Raises ValueError for an object that is known by nothing but its place in memory.
+    Raises ValueError if a value can be identified only by its address in memory.
 
     >>> digest(1.0, np.zeros(2)) == digest(1.0, np.zeros(2)) != digest(1.0, np.zeros(3))
     True
     """
     sha = hashlib.sha256()
-    for part in _parts(values):
+    for part in _content(values):
         sha.update(len(part).to_bytes(8, "little"))
         sha.update(part)
     return sha.hexdigest()
 
 
-def _parts(value: Any) -> Iterator[bytes | memoryview]:
-    """All that tells a value from others; of an object, its class and what it holds."""
-    if isinstance(value, np.generic):  # 1 is 1, whoever's
+def _content(value: Any) -> Iterator[bytes | memoryview]:
+    """Yield everything that identifies a value, such as the class and state of an object."""
+    if isinstance(value, np.generic):  # so that NumPy and Python numbers have the same digest
         value = value.item()
-    kind = type(value)
-    yield kind.__qualname__.encode()
+    yield type(value).__qualname__.encode()
     if isinstance(value, Array) and value.dtype != object:
         yield f"{value.dtype.str}{value.shape}".encode()
         yield np.ascontiguousarray(value).reshape(-1).view(np.uint8).data
     elif isinstance(value, list | tuple | Array):
         for item in value:
-            yield from _parts(item)
+            yield from _content(item)
     elif isinstance(value, Mapping):
         for item in value.items():
-            yield from _parts(item)
+            yield from _content(item)
     elif is_dataclass(value):
-        # Not what it has worked out since and remembers beside its fields.
-        yield from _parts({f.name: getattr(value, f.name) for f in fields(value)})
+        # Only the fields are used, because __dict__ also contains cached properties.
+        yield from _content({f.name: getattr(value, f.name) for f in fields(value)})
     elif isinstance(value, np.random.Generator):
-        yield from _parts(value.bit_generator.state)
+        yield from _content(value.bit_generator.state)
     elif isinstance(value, np.random.RandomState):
-        yield from _parts(value.get_state(legacy=False))
+        yield from _content(value.get_state(legacy=False))
     elif isinstance(value, FunctionType) and "<" in value.__qualname__:
-        yield from _unnamed(value)
+        yield from _content_of_unnamed(value)
     elif isinstance(value, FunctionType | BuiltinFunctionType | type) or _is_named(value):
         yield f"{getattr(value, '__module__', '')}.{value.__name__}".encode()
     elif isinstance(value, partial):
-        yield from _parts((value.func, value.args, dict(sorted(value.keywords.items()))))
+        yield from _content((value.func, value.args, dict(sorted(value.keywords.items()))))
     elif hasattr(value, "get_params"):
-        yield from _parts(dict(sorted(vars(value).items())))
-    elif hasattr(value, "detach"):  # a tensor, of which repr shows some numbers
-        yield from _parts(value.detach().cpu().numpy())
+        yield from _content(dict(sorted(vars(value).items())))
+    elif hasattr(value, "detach"):  # a tensor, whose repr shows only some of its elements
+        yield from _content(value.detach().cpu().numpy())
     elif not isinstance(value, str) and ADDRESS.search(repr(value)):
-        raise ValueError(f"{value!r} is written with its place in memory, which changes.")
+        raise ValueError(f"{value!r} can be identified only by its address in memory.")
     else:
         yield repr(value).encode()
-        # Which may not show all that it holds; of torch's modules, what was learned is there.
-        learned = hasattr(value, "state_dict")
-        held = value.state_dict() if learned else getattr(value, "__dict__", {})
-        if held:
-            yield from _parts(list(held.items()))
+        # The repr can be incomplete; the parameters of torch modules are in their state_dict.
+        is_module = hasattr(value, "state_dict")
+        attributes = value.state_dict() if is_module else getattr(value, "__dict__", {})
+        if attributes:
+            yield from _content(list(attributes.items()))
 
 
-def _unnamed(function: FunctionType) -> Iterator[bytes | memoryview]:
-    """A lambda, or a function made in another, by what it does and what it was made with."""
+def _content_of_unnamed(function: FunctionType) -> Iterator[bytes | memoryview]:
+    """Yield the code, default arguments and closure variables of a lambda or nested function."""
     yield from _instructions(function.__code__)
-    yield from _parts((function.__defaults__, function.__kwdefaults__))
-    held = [cell.cell_contents for cell in function.__closure__ or ()]
-    yield from _parts([own for own in held if own is not function])
+    yield from _content((function.__defaults__, function.__kwdefaults__))
+    variables = [cell.cell_contents for cell in function.__closure__ or ()]
+    yield from _content([value for value in variables if value is not function])
 
 
 def _instructions(code: CodeType) -> Iterator[bytes]:
@@ -118,171 +119,159 @@ def _instructions(code: CodeType) -> Iterator[bytes]:
 
 
 def _is_named(value: Any) -> bool:
-    """Whether it is a function of another kind, such as NumPy's, and of no object."""
+    """Tell whether a value is a callable with a name, such as a ufunc, but not a bound method."""
     return callable(value) and hasattr(value, "__name__") and not hasattr(value, "__self__")
 
 
-@dataclass
-class Ledger:
-    """The pieces that are finished, and the file they are in; without a path, none are kept.
+@dataclass(eq=False)
+class Checkpoint:
+    """The finished pieces of a fit and the file that stores them, if a path is given.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     ledger = Ledger.opened(f"{folder}/fit", {"X": ("1f", "")})
-    ...     ledger.keep("task 0", np.arange(2.0))
-    ...     ledger.write()
-    ...     Ledger.opened(f"{folder}/fit", {"X": ("1f", "")}).find("task 0")
+    ...     checkpoint = Checkpoint.open(f"{folder}/fit", {"X": ("1f", "")})
+    ...     checkpoint.keep("output 0", np.arange(2.0))
+    ...     checkpoint.write()
+    ...     Checkpoint.open(f"{folder}/fit", {"X": ("1f", "")}).find("output 0")
     array([0., 1.])
     """
 
     path: PathLike | None = None
-    fit: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    records: Sequence[type] = ()  # dataclasses that pieces may hold
+    identity: Identity = field(default_factory=dict)
+    records: Sequence[type] = ()  # dataclasses that pieces may contain
     pieces: dict[str, UInt8[Array, " _"]] = field(default_factory=dict)
-    start: Any = None  # what the first process drew, and the next must have too
+    start: Any = None  # initial state of the random generator, used again by a resumed fit
     resumed: bool = False
-    _saved: bool = True
-    _next: float = 0.0
+    _written: bool = True
+    _next_write: float = 0.0
 
     @classmethod
-    def opened(
-        cls,
-        path: PathLike,
-        fit: Mapping[str, tuple[str, str]],
-        records: Sequence[type] = (),
-        start: Any = None,
-    ) -> "Ledger":
-        """The ledger of this fit, begun or gone on with; raises if the file is of another.
+    def open(
+        cls, path: PathLike, identity: Identity, records: Sequence[type] = (), start: Any = None
+    ) -> "Checkpoint":
+        """Create the checkpoint of a fit, or resume from the file if it exists.
 
-        `fit` says what is fitted: of each thing a digest, and what it is in words (or nothing).
+        `identity` describes everything that the fit depends on: it maps each name to a digest and
+        to a text for error messages, which can be empty. An error is raised if the file belongs to
+        a fit with another identity.
         """
         if not os.path.lexists(path):
-            ledger = cls(path, fit, records, {}, start)
-            ledger.write()  # a folder that is not there, or full, is told of now
-            return ledger
+            checkpoint = cls(path, identity, records, {}, start)
+            checkpoint.write()  # so that a missing folder or a full disk is reported immediately
+            return checkpoint
         try:
             header, arrays = read(path, FORMAT, VERSION)
-            was = {name: (str(of), str(shown)) for name, (of, shown) in header["fit"].items()}
-            begun = _unpacked(arrays.pop("start"), records)
-        except UNREADABLE as trouble:
-            raise _no_checkpoint(path, trouble) from trouble
-        _refuse_another(path, was, fit)
-        logger.info("%s: %d finished pieces of this fit are taken from there", path, len(arrays))
-        return cls(path, fit, records, arrays, begun, resumed=True)
+            found = {name: (str(sha), str(shown)) for name, (sha, shown) in header["fit"].items()}
+            start = _decode_piece(arrays.pop("start"), records)
+        except DECODING_ERRORS as error:
+            raise _cannot_resume(path, error) from error
+        _check_identity(path, found, identity)
+        logger.info("%s: using %d finished pieces of this fit", path, len(arrays))
+        return cls(path, identity, records, arrays, start, resumed=True)
 
     def find(self, key: str) -> Any:
-        """The piece that is finished; None if it is not."""
+        """Return a finished piece, or None if it is not in the file."""
         found = self.pieces.get(key)
         if found is None:
             return None
         try:
-            return _unpacked(found, self.records)
-        except UNREADABLE as trouble:
-            raise _no_checkpoint(self.path, trouble) from trouble
+            return _decode_piece(found, self.records)
+        except DECODING_ERRORS as error:
+            raise _cannot_resume(self.path, error) from error
 
     def keep(self, key: str, piece: Any) -> None:
-        """Hold on to a piece, in the place of one of that name; the file follows in a second.
+        """Keep a finished piece under this key, and write the file if the next write is due.
 
-        One that holds a class of the user's, which no file can bring back, is worked out again.
+        A piece that contains an object of a user-defined class is not kept, because it cannot be
+        restored from the file.
         """
-        if self.path is not None:
-            tree, arrays, own = encode({"piece": piece}, self.records)
-            if own:
-                return
+        if self.path is None:
+            return
+        tree, arrays, user_classes = encode({"piece": piece}, self.records)
+        if not user_classes:
             self.pieces[key] = _as_bytes(tree, arrays)
-            self._saved = False
+            self._written = False
             if self.due:
                 self._write_or_warn()
 
     @property
     def due(self) -> bool:
-        """Whether it is time to write again."""
-        return self.path is not None and monotonic() >= self._next
+        """Whether enough time has passed since the file was last written."""
+        return self.path is not None and monotonic() >= self._next_write
 
     def write(self) -> None:
-        """Bring the file up to date, now."""
+        """Write the file now."""
         if self.path is None:
             return
         began = monotonic()
-        header = {"format": FORMAT, "version": VERSION, "fit": dict(self.fit)}
-        start = {"start": _packed(self.start, self.records)}
-        write(self.path, header, {**start, **self.pieces})
-        self._saved = True
+        header = {"format": FORMAT, "version": VERSION, "fit": dict(self.identity)}
+        start = _as_bytes(*encode({"piece": self.start}, self.records)[:2])
+        write(self.path, header, {"start": start, **self.pieces})
+        self._written = True
         ended = monotonic()
-        self._next = ended + max(EVERY, (ended - began) / SHARE)
+        self._next_write = ended + max(MIN_INTERVAL, (ended - began) / MAX_TIME_SHARE)
 
-    def settle(self) -> None:
-        """At the end of a stage: what is not in the file yet is brought there."""
-        if not self._saved:
+    def flush(self) -> None:
+        """Write the file if it lacks finished pieces. A fit does so at the end of each stage."""
+        if not self._written:
             self._write_or_warn()
 
     def close(self) -> None:
-        """Take the file away, if that can be: the fit has ended, and nobody needs it."""
+        """Remove the file, if possible, because the fit has ended."""
         if self.path is not None:
             with suppress(OSError):
                 os.unlink(self.path)
 
     def _write_or_warn(self) -> None:
-        """A fit of hours does not end because a disk is full."""
+        """Write the file. If this fails, only warn: a full disk should not end a long fit."""
         try:
             self.write()
-        except OSError as trouble:
-            self._next = monotonic() + 60 * EVERY
-            warnings.warn(
-                f"checkpoint={str(self.path)!r} cannot be written ({trouble}); the fit goes on, "
-                "and what it finishes is not kept until that works again. Make room there.",
-                UserWarning,
-                stacklevel=2,
+        except OSError as error:
+            self._next_write = monotonic() + RETRY_INTERVAL
+            warn(
+                f"checkpoint={str(self.path)!r} cannot be written ({error}). The fit continues, "
+                "but finished work is not stored until writing succeeds. Free some disk space."
             )
 
 
-NOTHING_KEPT = Ledger()
+NO_CHECKPOINT = Checkpoint()
+MISSING = ("", "not a parameter")
 
 
-def _no_checkpoint(path: PathLike | None, trouble: Exception) -> ModelFileError:
+def _cannot_resume(path: PathLike | None, error: Exception) -> ModelFileError:
     return ModelFileError(
-        f"checkpoint={str(path)!r} cannot be gone on from. {trouble} Name another file, or "
-        "delete this one to start afresh."
+        f"checkpoint={str(path)!r} cannot be resumed. {error} Pass another file name, or delete "
+        "this file to start again."
     )
 
 
-def _refuse_another(
-    path: PathLike,
-    was: Mapping[str, tuple[str, str]],
-    fit: Mapping[str, tuple[str, str]],
-) -> None:
-    """Raise if the file is of another fit, and say what differs."""
-    words = []
-    for name in dict.fromkeys([*was, *fit]):
-        (old, before), (new, now) = was.get(name, ("", "")), fit.get(name, ("", ""))
+def _check_identity(path: PathLike, found: Identity, expected: Identity) -> None:
+    """If the file belongs to another fit, raise an error that says what differs."""
+    differences = []
+    for name in dict.fromkeys([*found, *expected]):
+        (old, before), (new, now) = found.get(name, MISSING), expected.get(name, MISSING)
         if old != new:
-            told = before != now
-            words.append(f"{name} was {before} and is {now}" if told else f"{name} is another")
-    if words:
+            shown = before != now
+            differences.append(f"{name} was {before} and is {now}" if shown else f"{name} differs")
+    if differences:
         raise ValueError(
-            f"checkpoint={str(path)!r} holds another fit: {'; '.join(words)}. Name another file, "
-            "or delete this one to start afresh."
+            f"checkpoint={str(path)!r} belongs to another fit: {'; '.join(differences)}. Pass "
+            "another file name, or delete this file to start again."
         )
 
 
-def _packed(piece: Any, records: Sequence[type]) -> UInt8[Array, " n"]:
-    """A piece as bytes."""
-    tree, arrays, _ = encode({"piece": piece}, records)
-    return _as_bytes(tree, arrays)
-
-
 def _as_bytes(tree: Any, arrays: Mapping[str, Array]) -> UInt8[Array, " n"]:
-    """One array of the file, however many a piece has of its own."""
-    plain = {
+    """Return a piece, with all its arrays, as one array of bytes."""
+    encoded = {
         name: [a.dtype.str, a.shape, b64encode(a.tobytes()).decode()] for name, a in arrays.items()
     }
-    return np.frombuffer(json.dumps([tree, plain], allow_nan=False).encode(), np.uint8)
+    return np.frombuffer(json.dumps([tree, encoded], allow_nan=False).encode(), np.uint8)
 
 
-def _unpacked(packed: UInt8[Array, " n"], records: Sequence[type]) -> Any:
-    tree, plain = json.loads(packed.tobytes())
+def _decode_piece(piece: UInt8[Array, " n"], records: Sequence[type]) -> Any:
+    tree, encoded = json.loads(piece.tobytes())
     arrays = {
         name: np.frombuffer(b64decode(text), kind).reshape(shape).copy()
-        for name, (kind, shape, text) in plain.items()
+        for name, (kind, shape, text) in encoded.items()
     }
-    return decode(tree, arrays, records)["piece"]
+    return decode(tree, arrays, constructors(records))["piece"]

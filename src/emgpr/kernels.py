@@ -1,52 +1,62 @@
-"""scikit-learn's kernels, asked one more question: your matrix, for a batch, and its pullback.
+"""Matrices of scikit-learn's kernels and gradients with respect to their hyper-parameters.
 
-`evaluate(kernel, theta, pairs)` gives K and a function that takes any G of K's
-shape to Σ_ij G_ij ∂K_ij/∂θ: the gradient of whatever was computed from K,
-without ever forming ∂K/∂θ. Batches are leading axes: of theta (many settings
-of one kernel), of the sites (many tables), or both, broadcast.
+`evaluate_kernel(kernel, theta, pairs)` returns the kernel matrix K and its pullback. The pullback
+is a function that maps G, the derivative of a quantity with respect to K, to the gradient of that
+quantity, Σ_ij G_ij ∂K_ij/∂θ, without forming ∂K/∂θ. Theta can hold several parameter vectors of one
+kernel, and there can be several tables of sites. These batch axes come first and are broadcast.
 
-It is a `singledispatch`: register a kernel of your own to make it fast. A
-kernel nobody registered is asked through its own `__call__`, one matrix at a
-time and on the CPU: any scikit-learn kernel works, only slower.
+`evaluate_kernel` is a `singledispatch` function, so that user-defined kernels can be registered.
+A kernel that is not registered is evaluated using its own method `__call__`, one matrix at a time
+and on the CPU, so any scikit-learn kernel works, but more slowly.
 """
 
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
+from math import prod
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from sklearn.gaussian_process import kernels as sk
 
-from emgpr.arrays import Array, fetch, like, namespace
+from emgpr.arrays import Array, namespace, panel_size, to_device_of, to_numpy
 
-Matrices = Float[Array, "*b N M"]  # named: building a type takes longer than a small matrix,
-Slopes = Float[Array, "*b p"]  # and a function inside another has its types built at every call
-Pullback = Callable[[Matrices], Slopes]
+# These annotations are used in inner functions, where Python evaluates them at every call of the
+# outer function. Creating them there would take longer than evaluating a small matrix.
+Matrices = Float[Array, "*b N M"]
+Gradients = Float[Array, "*b p"]
+Pullback = Callable[[Matrices], Gradients]
 
 logger = logging.getLogger(__name__)
+
+NAMED_KERNELS: dict[str, sk.Kernel] = {
+    "rbf": sk.RBF(),
+    "matern12": sk.Matern(nu=0.5),
+    "matern32": sk.Matern(nu=1.5),
+    "matern52": sk.Matern(nu=2.5),
+}
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """All pairs of sites of x and z (of x with itself when z is None), and how far apart."""
+    """All pairs of one site from x and one from z (from x if z is None), and their distances."""
 
     x: Float[Array, "*b N P"]
     z: Float[Array, "*b M P"] | None = None
 
     @cached_property
-    def by_column(self) -> Float[Array, "*b P N M"]:
-        """Squared differences in each input column."""
+    def squared_differences(self) -> Float[Array, "*b P N M"]:
+        """Squared differences between the sites, for each input."""
         xp = namespace(self.x)
         x = xp.matrix_transpose(self.x)
         z = x if self.z is None else xp.matrix_transpose(self.z)
         return (x[..., :, None] - z[..., None, :]) ** 2
 
     @cached_property
-    def squares(self) -> Float[Array, "*b N M"]:
-        """Squared distances; from differences, so large coordinates lose nothing."""
+    def squared_distances(self) -> Float[Array, "*b N M"]:
+        """Squared distances, computed from differences of coordinates to avoid cancellation."""
         z = self.x if self.z is None else self.z
         total = (self.x[..., :, None, 0] - z[..., None, :, 0]) ** 2
         for p in range(1, self.x.shape[-1]):
@@ -55,139 +65,141 @@ class Pairs:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of a matrix over these pairs: *b N M."""
+        """Shape (*b, N, M) of a matrix with an element for each pair."""
         return (*self.x.shape[:-1], (self.x if self.z is None else self.z).shape[-2])
 
 
-def matrix(
+def kernel_matrix(
     kernel: sk.Kernel, x: Float[Array, "*b N P"], z: Float[Array, "*b M P"] | None = None
 ) -> Float[Array, "*b N M"]:
-    """k(x, z) with the kernel's own hyper-parameters.
+    """Return the kernel matrix k(x, z) with the kernel's own hyper-parameters.
 
-    >>> matrix(sk.RBF(2.0), np.array([[0.0], [2.0]])).round(3)
+    >>> kernel_matrix(sk.RBF(2.0), np.array([[0.0], [2.0]])).round(3)
     array([[1.   , 0.607],
            [0.607, 1.   ]])
     """
-    return evaluate(kernel, like(kernel.theta, x), Pairs(x, z))[0]
+    return evaluate_kernel(kernel, to_device_of(kernel.theta, x), Pairs(x, z))[0]
 
 
-def matrices(
+def kernel_matrices(
     kernels: Sequence[sk.Kernel],
     x: Float[Array, "*b N P"],
     z: Float[Array, "*b M P"] | None = None,
 ) -> Float[Array, "*b Q N M"]:
-    """k_q(x, z) of every kernel, of which there may be none."""
+    """Return the matrix k_q(x, z) of every kernel; the sequence of kernels may be empty."""
     pairs = Pairs(x, z)
     if not kernels:
         *batch, N, M = pairs.shape
-        return like(np.empty((*batch, 0, N, M)), x)
-    each = [evaluate(kernel, like(kernel.theta, x), pairs)[0] for kernel in kernels]
-    return namespace(x).stack(each, axis=-3)
+        return to_device_of(np.empty((*batch, 0, N, M)), x)
+    Ks = [evaluate_kernel(kernel, to_device_of(kernel.theta, x), pairs)[0] for kernel in kernels]
+    return namespace(x).stack(Ks, axis=-3)
 
 
 @singledispatch
-def evaluate(
+def evaluate_kernel(
     kernel: sk.Kernel, theta: Float[Array, "*t p"], pairs: Pairs
 ) -> tuple[Float[Array, "*b N M"], Pullback]:
-    """k(x, z) for every theta (log hyper-parameters), and its pullback."""
-    there = pairs.x
-    if not isinstance(there, np.ndarray):
-        logger.debug("%s is evaluated by scikit-learn, and its matrix moved to the device", kernel)
-    batch = np.broadcast_shapes(theta.shape[:-1], there.shape[:-2])
-    thetas = np.broadcast_to(fetch(theta), (*batch, theta.shape[-1]))
-    x = np.broadcast_to(fetch(there), (*batch, *there.shape[-2:]))
+    """Return k(x, z) and its pullback, for every vector theta of log hyper-parameters."""
+    if not isinstance(pairs.x, np.ndarray):
+        logger.debug("%s is evaluated by scikit-learn and copied to the device", kernel)
+    batch = np.broadcast_shapes(theta.shape[:-1], pairs.x.shape[:-2])
+    thetas = np.broadcast_to(to_numpy(theta), (*batch, theta.shape[-1]))
+    x = np.broadcast_to(to_numpy(pairs.x), (*batch, *pairs.x.shape[-2:]))
     z = None
     if pairs.z is not None:
-        z = np.broadcast_to(fetch(pairs.z), (*batch, *pairs.z.shape[-2:]))
+        z = np.broadcast_to(to_numpy(pairs.z), (*batch, *pairs.z.shape[-2:]))
     settings = {index: kernel.clone_with_theta(thetas[index]) for index in np.ndindex(*batch)}
     K = np.empty((*batch, *pairs.shape[-2:]))
     for index, setting in settings.items():
         K[index] = setting(x[index]) if z is None else setting(x[index], z[index])
 
-    def pullback(G: Matrices) -> Slopes:
-        own, n = fetch(G), x.shape[-2]
+    def pullback(G: Matrices) -> Gradients:
+        contracted, n = to_numpy(G), x.shape[-2]
         gradient = np.empty((*batch, theta.shape[-1]))
         for index, setting in settings.items():
-            # scikit-learn has gradients for sites with themselves: of others, those of all.
+            # scikit-learn provides gradients only for the pairs of a single set of sites.
             sites = x[index] if z is None else np.concatenate([x[index], z[index]])
             _, dK = setting(sites, eval_gradient=True)
             dK = dK if z is None else dK[:n, n:]
-            gradient[index] = np.tensordot(own[index], dK, axes=2)
-        return like(gradient, there)
+            gradient[index] = np.tensordot(contracted[index], dK, axes=2)
+        return to_device_of(gradient, pairs.x)
 
-    return like(K, there), pullback
-
-
-Answer = Callable[[Any, Array, Pairs], tuple[Array, Pullback]]
+    return to_device_of(K, pairs.x), pullback
 
 
-def _knows(cls: type[sk.Kernel]) -> Callable[[Answer], Answer]:
-    """Register an answer for a class, but not for subclasses with a `__call__` of their own."""
+Evaluator = Callable[[Any, Array, Pairs], tuple[Array, Pullback]]
 
-    def register(answer: Answer) -> Answer:
-        @evaluate.register(cls)
+
+def _register(cls: type[sk.Kernel]) -> Callable[[Evaluator], Evaluator]:
+    """Register an evaluator for a kernel class and all subclasses that keep its `__call__`."""
+
+    def register(evaluator: Evaluator) -> Evaluator:
+        @evaluate_kernel.register(cls)
         def guarded(kernel: sk.Kernel, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
             same = type(kernel).__call__ is cls.__call__
-            return (answer if same else evaluate.dispatch(sk.Kernel))(kernel, theta, pairs)
+            evaluate = evaluator if same else evaluate_kernel.dispatch(sk.Kernel)
+            return evaluate(kernel, theta, pairs)
 
-        return answer
+        return evaluator
 
     return register
 
 
-@_knows(sk.Sum)
+@_register(sk.Sum)
 def _sum(kernel: sk.Sum, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
-    (K1, pull1), (K2, pull2) = _both(kernel, theta, pairs)
+    (K1, pull1), (K2, pull2) = _evaluate_both(kernel, theta, pairs)
     return K1 + K2, lambda G: namespace(G).concat([pull1(G), pull2(G)], axis=-1)
 
 
-@_knows(sk.Product)
+@_register(sk.Product)
 def _product(kernel: sk.Product, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
-    (K1, pull1), (K2, pull2) = _both(kernel, theta, pairs)
+    (K1, pull1), (K2, pull2) = _evaluate_both(kernel, theta, pairs)
     return K1 * K2, lambda G: namespace(G).concat([pull1(G * K2), pull2(G * K1)], axis=-1)
 
 
-@_knows(sk.ConstantKernel)
+@_register(sk.ConstantKernel)
 def _constant(kernel: sk.ConstantKernel, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
-    (constant,) = _settings(kernel, theta, "constant_value")
+    (constant,) = _hyperparameters(kernel, theta, "constant_value")
     batch = np.broadcast_shapes(theta.shape[:-1], pairs.x.shape[:-2])
     xp = namespace(constant)
     K = xp.broadcast_to(constant[..., None], (*batch, *pairs.shape[-2:]))
 
-    def pullback(G: Matrices) -> Slopes:
-        return _free(kernel, constant_value=constant * xp.sum(G, axis=(-2, -1))[..., None])
+    def pullback(G: Matrices) -> Gradients:
+        return _free_gradients(
+            kernel, constant_value=constant * xp.sum(G, axis=(-2, -1))[..., None]
+        )
 
     return K, pullback
 
 
-@_knows(sk.RBF)
+@_register(sk.RBF)
 def _rbf(kernel: sk.RBF, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
     return _stationary(kernel, theta, pairs, _squared_exponential)
 
 
-@_knows(sk.Matern)
+@_register(sk.Matern)
 def _matern(kernel: sk.Matern, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
-    shape = _MATERN.get(kernel.nu)
-    if shape is None:  # another smoothness: Bessel functions, left to scikit-learn
-        return evaluate.dispatch(sk.Kernel)(kernel, theta, pairs)
-    return _stationary(kernel, theta, pairs, shape)
+    radial = _MATERN.get(kernel.nu)
+    if radial is None:  # other values of nu need scikit-learn's Bessel functions
+        return evaluate_kernel.dispatch(sk.Kernel)(kernel, theta, pairs)
+    return _stationary(kernel, theta, pairs, radial)
 
 
-@_knows(sk.RationalQuadratic)
+@_register(sk.RationalQuadratic)
 def _rational_quadratic(
     kernel: sk.RationalQuadratic, theta: Array, pairs: Pairs
 ) -> tuple[Array, Pullback]:
-    alpha, scale = _settings(kernel, theta, "alpha", "length_scale")
+    alpha, scale = _hyperparameters(kernel, theta, "alpha", "length_scale")
     alpha = alpha[..., None]
-    r2 = pairs.squares / (scale**2)[..., None]
+    r2 = pairs.squared_distances / (scale**2)[..., None]
     base = 1 + r2 / (2 * alpha)
     K = base**-alpha
 
-    def pullback(G: Matrices) -> Slopes:
+    def pullback(G: Matrices) -> Gradients:
         GK = G * K
         of_scale = _inner(GK, r2 / base)
         of_alpha = _inner(GK, alpha * (1 - 1 / base - namespace(base).log(base)))
-        return _free(kernel, alpha=of_alpha[..., None], length_scale=of_scale[..., None])
+        return _free_gradients(kernel, alpha=of_alpha[..., None], length_scale=of_scale[..., None])
 
     return K, pullback
 
@@ -202,13 +214,13 @@ def _matern12(r2: Array) -> tuple[Array, Array]:
     xp = namespace(r2)
     r = xp.sqrt(r2)
     k = xp.exp(-r)
-    # −2 dk/dr² is k/r; where r = 0 it meets a zero difference, and the product is zero.
+    # −2 dk/dr² is k/r. If r = 0, any finite value can be used, because it is multiplied by 0.
     r[r == 0] = 1.0
     return k, k / r
 
 
 def _matern32(r2: Array) -> tuple[Array, Array]:
-    s, e = _root_and_decay(3 * r2)
+    s, e = _root_and_exponential(3 * r2)
     s += 1
     s *= e
     e *= 3
@@ -216,13 +228,13 @@ def _matern32(r2: Array) -> tuple[Array, Array]:
 
 
 def _matern52(r2: Array) -> tuple[Array, Array]:
-    s, e = _root_and_decay(5 * r2)
+    s, e = _root_and_exponential(5 * r2)
     slope = (5 / 3) * (1 + s) * e
     return (1 + s + s**2 / 3) * e, slope
 
 
-def _root_and_decay(r2: Array) -> tuple[Array, Array]:
-    """s = √r², in its place, and exp(−s)."""
+def _root_and_exponential(r2: Array) -> tuple[Array, Array]:
+    """Return s = √r² and exp(−s). The array r² is overwritten."""
     xp = namespace(r2)
     s = xp.sqrt(r2, out=r2)
     e = -s
@@ -236,91 +248,91 @@ def _stationary(
     kernel: sk.RBF,
     theta: Array,
     pairs: Pairs,
-    shape: Callable[[Array], tuple[Array, Array]],
+    radial: Callable[[Array], tuple[Array, Array]],
 ) -> tuple[Array, Pullback]:
-    """A function of r² = Σ_p (x_p − z_p)² / ℓ_p²; `shape` gives k and −2 dk/dr²."""
-    (scale,) = _settings(kernel, theta, "length_scale")
+    """Evaluate k(r²), where r² = Σ_p (x_p − z_p)² / ℓ_p² and `radial` returns k and −2 dk/dr²."""
+    (scale,) = _hyperparameters(kernel, theta, "length_scale")
     inverse = scale**-2
     if scale.shape[-1] == 1:
-        r2 = pairs.squares * inverse[..., None]
+        r2 = pairs.squared_distances * inverse[..., None]
     else:
-        columns = pairs.by_column
-        r2 = _contract(inverse, columns)
-    K, slope = shape(r2)
+        differences = pairs.squared_differences
+        r2 = _weighted_sum(inverse, differences)
+    K, slope = radial(r2)
     if scale.shape[-1] == 1:
         r2 *= slope
 
-    def pullback(G: Matrices) -> Slopes:
-        # ∂k/∂log ℓ_p = −2 dk/dr² · (x_p − z_p)²/ℓ_p²
+    def pullback(G: Matrices) -> Gradients:
+        # ∂k/∂log ℓ_p = −2 dk/dr² · (x_p − z_p)²/ℓ_p².
         if scale.shape[-1] == 1:
             gradient = _inner(G, r2)[..., None]
         else:
             GS = G * slope
-            flat = columns.reshape(*columns.shape[:-2], -1)
+            flat = differences.reshape(*differences.shape[:-2], -1)
             gradient = (flat @ GS.reshape(*GS.shape[:-2], -1, 1))[..., 0] * inverse
-        return _free(kernel, length_scale=gradient)
+        return _free_gradients(kernel, length_scale=gradient)
 
     return K, pullback
 
 
-def _contract(weight: Float[Array, "*t P"], columns: Float[Array, "*b P N M"]) -> Array:
-    """Σ_p weight_p columns_p as one matrix product."""
-    *batch, P, N, M = columns.shape
-    flat = weight[..., None, :] @ columns.reshape(*batch, P, N * M)
+def _weighted_sum(weights: Float[Array, "*t P"], matrices: Float[Array, "*b P N M"]) -> Array:
+    """Return Σ_p weight_p matrix_p, computed as one matrix product."""
+    *batch, P, N, M = matrices.shape
+    flat = weights[..., None, :] @ matrices.reshape(*batch, P, N * M)
     return flat.reshape(*flat.shape[:-2], N, M)
 
 
 def _inner(A: Float[Array, "*b N M"], B: Float[Array, "*b N M"]) -> Float[Array, "*b"]:
-    """Σ_ij A_ij B_ij."""
+    """Return Σ_ij A_ij B_ij."""
     xp = namespace(A)
-    # Of torch, xp.vecdot is a product of matrices with one row: many times as slow on a GPU.
+    # torch's xp.vecdot uses products of one-row matrices, which are much slower on a GPU.
     return xp.linalg.vecdot(A.reshape(*A.shape[:-2], -1), B.reshape(*B.shape[:-2], -1))
 
 
-def _both(kernel: sk.KernelOperator, theta: Array, pairs: Pairs) -> tuple:
+def _evaluate_both(kernel: sk.KernelOperator, theta: Array, pairs: Pairs) -> tuple:
     first = kernel.k1.n_dims
     return (
-        evaluate(kernel.k1, theta[..., :first], pairs),
-        evaluate(kernel.k2, theta[..., first:], pairs),
+        evaluate_kernel(kernel.k1, theta[..., :first], pairs),
+        evaluate_kernel(kernel.k2, theta[..., first:], pairs),
     )
 
 
-def _settings(kernel: sk.Kernel, theta: Array, *names: str) -> list[Array]:
-    """Values of the named hyper-parameters: from theta, or from the kernel where fixed."""
+def _hyperparameters(kernel: sk.Kernel, theta: Array, *names: str) -> list[Array]:
+    """Return the named hyper-parameters, from theta or, if they are fixed, from the kernel."""
     xp = namespace(theta)
-    values, at = {}, 0
+    values, start = {}, 0
     for parameter in kernel.hyperparameters:
         if parameter.fixed:
-            own = np.atleast_1d(np.asarray(getattr(kernel, parameter.name), dtype=float))
-            own = np.broadcast_to(own, (*theta.shape[:-1], len(own)))
-            values[parameter.name] = like(own, theta)
+            value = np.atleast_1d(np.asarray(getattr(kernel, parameter.name), dtype=float))
+            value = np.broadcast_to(value, (*theta.shape[:-1], len(value)))
+            values[parameter.name] = to_device_of(value, theta)
         else:
-            values[parameter.name] = xp.exp(theta[..., at : at + parameter.n_elements])
-            at += parameter.n_elements
+            values[parameter.name] = xp.exp(theta[..., start : start + parameter.n_elements])
+            start += parameter.n_elements
     return [values[name] for name in names]
 
 
-def _free(kernel: sk.Kernel, **gradients: Array) -> Array:
-    """The gradients of the hyper-parameters that are not fixed, in theta's order."""
+def _free_gradients(kernel: sk.Kernel, **gradients: Array) -> Array:
+    """Join the gradients of the hyper-parameters that are not fixed, in the order of theta."""
     kept = [gradients[p.name] for p in kernel.hyperparameters if not p.fixed]
-    any_one = next(iter(gradients.values()))
-    return namespace(any_one).concat(kept, axis=-1) if kept else any_one[..., :0]
+    example = next(iter(gradients.values()))
+    return namespace(example).concat(kept, axis=-1) if kept else example[..., :0]
 
 
-def without_noise(kernel: sk.Kernel) -> tuple[sk.Kernel | None, sk.WhiteKernel | None]:
-    """The kernel without its WhiteKernel terms, and those terms as one.
+def split_noise(kernel: sk.Kernel) -> tuple[sk.Kernel | None, sk.WhiteKernel | None]:
+    """Return the kernel without its WhiteKernel terms, and the sum of these terms.
 
-    scikit-learn's users add a WhiteKernel for the noise; here the noise of a
-    task is its own parameter, so the white term gives that its start and bounds.
+    In scikit-learn, a WhiteKernel models the noise. Here the noise of an output is a separate
+    parameter, and the WhiteKernel sets its starting value and bounds.
 
-    >>> without_noise(sk.RBF(2.0) + sk.WhiteKernel(0.1))
+    >>> split_noise(sk.RBF(2.0) + sk.WhiteKernel(0.1))
     (RBF(length_scale=2), WhiteKernel(noise_level=0.1))
     """
     if isinstance(kernel, sk.WhiteKernel):
         return None, kernel
     if not isinstance(kernel, sk.Sum):
         return kernel, None
-    (k1, white1), (k2, white2) = without_noise(kernel.k1), without_noise(kernel.k2)
+    (k1, white1), (k2, white2) = split_noise(kernel.k1), split_noise(kernel.k2)
     if k1 is not None and k2 is not None:
         kept = kernel if white1 is None and white2 is None else k1 + k2
     else:
@@ -329,3 +341,53 @@ def without_noise(kernel: sk.Kernel) -> tuple[sk.Kernel | None, sk.WhiteKernel |
         total = sk.WhiteKernel(white1.noise_level + white2.noise_level, white1.noise_level_bounds)
         return kept, total
     return kept, white1 if white2 is None else white2
+
+
+class KernelStack:
+    """The kernels of all latents at given sites. Similar kernels are evaluated together.
+
+    Evaluating several small matrices together reduces the overhead of Python and of a GPU. Large
+    matrices, which fill the processor's caches, are evaluated one after another.
+    """
+
+    def __init__(self, kernels: Sequence[sk.Kernel], x: Float[Array, "*b N P"]) -> None:
+        self.kernels = tuple(kernels)
+        self.pairs = Pairs(x[..., None, :, :])  # an axis for the latents
+        max_kernels = max(1, panel_size(x) // prod(self.pairs.shape))
+        self.runs = _similar_runs(self.kernels, max_kernels)
+
+    def evaluate(self, theta: Float[np.ndarray, " p"]) -> tuple[Float[Array, "*b Q N N"], Pullback]:
+        """Return k_q(x, x) for all latents and its pullback; theta has the parameters of all."""
+        x = self.pairs.x
+        xp, remaining, evaluated = namespace(x), to_device_of(theta, x), []
+        for run in self.runs:
+            kernel, n = self.kernels[run.start], run.stop - run.start
+            first, remaining = remaining[: n * kernel.n_dims], remaining[n * kernel.n_dims :]
+            evaluated.append(evaluate_kernel(kernel, first.reshape(n, kernel.n_dims), self.pairs))
+
+        def pullback(G: Array) -> Array:
+            gradients = [
+                pull(G[..., run, :, :]) for run, (_, pull) in zip(self.runs, evaluated, strict=True)
+            ]
+            return xp.concat([part.reshape(*G.shape[:-3], -1) for part in gradients], axis=-1)
+
+        Ks = [K for K, _ in evaluated]
+        return Ks[0] if len(Ks) == 1 else xp.concat(Ks, axis=-3), pullback
+
+
+def _similar_runs(kernels: Sequence[sk.Kernel], max_length: int) -> list[slice]:
+    """Divide a list of kernels into runs of kernels that differ only in free hyper-parameters."""
+    runs: list[slice] = []
+    for q, kernel in enumerate(kernels):
+        start = runs[-1].start if runs else q
+        if q > start and q - start < max_length and _same_but_for_theta(kernels[start], kernel):
+            runs[-1] = slice(start, q + 1)
+        else:
+            runs.append(slice(q, q + 1))
+    return runs
+
+
+def _same_but_for_theta(one: sk.Kernel, other: sk.Kernel) -> bool:
+    if one.n_dims != other.n_dims:
+        return False
+    return bool(one.clone_with_theta(one.theta) == other.clone_with_theta(one.theta))

@@ -1,11 +1,10 @@
-"""What was measured, and in which order it is stacked.
+"""Tables with missing readings, and the order of the readings in vectors.
 
-This is the only module that knows about missing values and about the order of
-readings in a covariance: tasks first, then sites, so that reading (d, i) is
-row d·N + i (the paper's vec(Y)). A reading that was not made keeps its place,
-with a unit diagonal in the covariance and a target of zero, which leaves every
-likelihood and every prediction as if it were absent and lets batches of
-unequal tables have equal shapes.
+In a vector of readings and in its covariance, the readings are ordered by output, then by site, so
+that output d at site i is row d·N + i (the paper's vec(Y)). A missing reading keeps its row, with
+the value 0 and, in the covariance, a variance of 1 and no correlation with other readings.
+Likelihoods and predictions are the same as without this row. Tables with different missing readings
+therefore have the same shape and can be combined in a batch.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -19,18 +18,18 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 from scipy.spatial import KDTree
 
-from emgpr.arrays import Array, diagonal, like, namespace, put
+from emgpr.arrays import Array, diagonal, namespace, to_device, to_device_of
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
-_REMEMBERING = RLock()
+_CACHE_LOCK = RLock()
 
 
 @dataclass(frozen=True)
 class Observations:
-    """Outputs `y[d, i]` of task d at site `x[i]`, known where `seen[d, i]`; 0 elsewhere.
+    """Readings `y[d, i]` of output d at site `x[i]`; 0 if `observed[d, i]` is False.
 
-    Leading axes, if any, are a batch of tables. `on` brings a table to a device.
+    The arrays may have leading axes, which index a batch of tables.
 
     >>> table = Observations.from_table(np.zeros((2, 1)), np.array([[1.0, np.nan], [2.0, 3.0]]))
     >>> table.y
@@ -42,150 +41,165 @@ class Observations:
 
     x: Float[Array, "*b N P"]
     y: Float[Array, "*b D N"]
-    seen: Bool[Array, "*b D N"]
+    observed: Bool[Array, "*b D N"]
 
     @classmethod
     def from_table(cls, X: Float[Array, "N P"], Y: Float[Array, "N D"]) -> "Observations":
-        """One row a site, NaN where an output was not measured."""
-        seen = ~np.isnan(Y.T)
-        return cls(X, np.where(seen, Y.T, 0.0), seen)
+        """Create observations from X and Y with one row for each site; NaN in Y means missing."""
+        observed = ~np.isnan(Y.T)
+        return cls(X, np.where(observed, Y.T, 0.0), observed)
+
+    @classmethod
+    def of_one_output(cls, x: Float[Array, "N P"], y: Float[Array, " N"]) -> "Observations":
+        """Create observations of a single output without missing readings."""
+        return cls(x, y[None], np.ones((1, len(y)), bool))
 
     def __getstate__(self) -> dict[str, Any]:
-        """What was measured, not what is remembered of it: that can be worked out again."""
+        """Return the state to be pickled: the fields without cached values."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def remembered(self, name: Hashable, work: Callable[[], Found]) -> Found:
-        """What the work gives, which is done once for a table and name; it must not change."""
-        kept: dict[Hashable, Any] = vars(self).setdefault("_kept", {})
-        if name not in kept:
-            with _REMEMBERING:  # or threads that predict side by side would each do it
-                if name not in kept:
-                    kept[name] = work()
-        found: Found = kept[name]
-        return found
+    def cached(self, key: Hashable, compute: Callable[[], Value]) -> Value:
+        """Return `compute()`, cached with this key; callers must not modify the value."""
+        cache: dict[Hashable, Any] = vars(self).setdefault("_cache", {})
+        if key not in cache:
+            with _CACHE_LOCK:  # so that only one of several threads computes the value
+                if key not in cache:
+                    cache[key] = compute()
+        value: Value = cache[key]
+        return value
 
-    def on(self, device: str) -> "Observations":
-        """This table in the memory of a device; on the CPU it is this one."""
+    def to(self, device: str) -> "Observations":
+        """Copy the table to a device; if the device is "cpu", return the table itself."""
         if device == "cpu":
             return self
-        return Observations(*(put(part, device) for part in (self.x, self.y, self.seen)))
+        return Observations(*(to_device(part, device) for part in (self.x, self.y, self.observed)))
 
     @property
     def n_sites(self) -> int:
-        """N."""
+        """Number of sites, N."""
         return int(self.x.shape[-2])
 
     @property
-    def n_tasks(self) -> int:
-        """D."""
+    def n_outputs(self) -> int:
+        """Number of outputs, D."""
         return int(self.y.shape[-2])
 
     @property
     def n_readings(self) -> int:
-        """How many outputs were measured, over all tables of the batch."""
-        return int(self.seen.sum())
+        """Number of readings in all tables of the batch."""
+        return int(self.observed.sum())
 
     @cached_property
     def complete(self) -> bool:
         """Whether every output was measured at every site."""
-        return bool(self.seen.all())
+        return bool(self.observed.all())
 
     @property
-    def silent(self) -> Bool[Array, "*b D"]:
-        """Tasks of which nothing but zero was read: standardised, those of one value."""
+    def constant(self) -> Bool[Array, "*b D"]:
+        """Mask of the outputs whose readings are all equal (zero after standardisation)."""
         return ~(self.y != 0).any(axis=-1)
 
-    def task(self, d: int) -> "Observations":
-        """Task d alone, at the sites where it was measured."""
-        return self.tasks([d])
+    @property
+    def table(self) -> Float[Array, "N D"]:
+        """Table with a row for each site and a column for each output; NaN for missing readings."""
+        return np.where(self.observed, self.y, np.nan).T
 
-    def tasks(self, some: Sequence[int]) -> "Observations":
-        """These tasks alone, at the sites where the first of them was measured."""
-        rows = self.seen[some[0]]
-        return Observations(self.x[rows], self.y[some][:, rows], self.seen[some][:, rows])
+    def output(self, d: int) -> "Observations":
+        """Return a table of output d at the sites where it was measured."""
+        return self.outputs([d])
+
+    def outputs(self, which: Sequence[int]) -> "Observations":
+        """Return a table of these outputs at the sites where the first of them was measured."""
+        sites = self.observed[which[0]]
+        return Observations(self.x[sites], self.y[which][:, sites], self.observed[which][:, sites])
+
+    def select_outputs(self, which: Int[np.ndarray, " d"]) -> "Observations":
+        """Return a table of these outputs at all sites."""
+        return Observations(self.x, self.y[which], self.observed[which])
+
+    def without_empty_sites(self) -> "Observations":
+        """Return the table without the sites where nothing was measured."""
+        return self.at(np.flatnonzero(self.observed.any(axis=0)))
 
     def at(self, sites: Int[np.ndarray, "*b n"] | Sequence[int]) -> "Observations":
-        """The table of these sites; a (b, n) array of sites gives a batch of b tables.
+        """Return a table of these sites, or a batch of b tables for a (b, n) array of sites.
 
-        A site of −1 is a place kept empty: nothing was measured there.
+        A site number of −1 means an empty row, in which all readings are missing.
         """
-        xp, sites = namespace(self.y), like(np.asarray(sites), self.y)
-        y, seen = (xp.moveaxis(part[:, sites], 0, -2) for part in (self.y, self.seen))
-        here = (sites >= 0)[..., None, :]
-        return Observations(self.x[sites], xp.where(here, y, 0.0), seen & here)
+        xp, sites = namespace(self.y), to_device_of(np.asarray(sites), self.y)
+        y, observed = (xp.moveaxis(part[:, sites], 0, -2) for part in (self.y, self.observed))
+        exists = (sites >= 0)[..., None, :]
+        return Observations(self.x[sites], xp.where(exists, y, 0.0), observed & exists)
 
-    def table(self, which: Int[Array, " b"] | int | slice) -> "Observations":
-        """One of a batch of tables, or some of them."""
-        return Observations(self.x[which], self.y[which], self.seen[which])
+    def batch_item(self, which: Int[Array, " b"] | int | slice) -> "Observations":
+        """Return one or several tables of a batch."""
+        return Observations(self.x[which], self.y[which], self.observed[which])
 
-    def some(self, n: int) -> Int[np.ndarray, " m"]:
-        """n of the sites, or all: at random, each with its nearest, so that short ranges show."""
+    def subsample(self, n: int) -> Int[np.ndarray, " m"]:
+        """Choose n sites: random sites and their nearest neighbours, to include short distances."""
         if n >= self.n_sites:
             return np.arange(self.n_sites)
         chosen = np.random.default_rng(0).permutation(self.n_sites)[:n]
-        # Of sites that repeat, the nearest two need not be the one that was chosen.
+        # If several sites share a location, the two nearest sites may not include the chosen site.
         pairs = np.column_stack([chosen, KDTree(self.x).query(self.x[chosen], k=2)[1]])
         return np.sort(list(dict.fromkeys(pairs.ravel().tolist()))[:n])
 
-    def batches(self, parts: Sequence[Int[Array, " _"]]) -> "Observations":
-        """One table a part, the shorter ones padded with empty places."""
-        sites = np.full((len(parts), max(map(len, parts))), -1)
-        for row, part in zip(sites, parts, strict=True):
-            row[: len(part)] = part
-        return self.at(sites)
+    def batches(self, sites: Sequence[Int[Array, " _"]]) -> "Observations":
+        """Return a batch with a table for each array of sites, padded to equal length."""
+        padded = np.full((len(sites), max(map(len, sites))), -1)
+        for row, batch in zip(padded, sites, strict=True):
+            row[: len(batch)] = batch
+        return self.at(padded)
 
-    def extended(self, other: "Observations") -> "Observations":
-        """These sites, then those of `other` at which anything was measured."""
-        new = other.seen.any(axis=0)
+    def extended_by(self, other: "Observations") -> "Observations":
+        """Return this table, followed by the sites with readings from another table."""
+        new = other.observed.any(axis=0)
         return Observations(
             np.concatenate([self.x, other.x[new]]),
             np.concatenate([self.y, other.y[:, new]], axis=1),
-            np.concatenate([self.seen, other.seen[:, new]], axis=1),
+            np.concatenate([self.observed, other.observed[:, new]], axis=1),
         )
 
     def readings_at(self, x: Float[Array, "M P"]) -> Float[Array, "M D"]:
-        """What was read at exactly these sites, NaN where nothing was.
+        """Return the readings at exactly these locations, or NaN if there are none.
 
-        Where several sites have the same inputs, no one of them is meant.
+        Sites that share their location with another site are ignored.
 
         >>> table = Observations.from_table(np.array([[0.0], [1.0]]), np.array([[5.0], [6.0]]))
         >>> table.readings_at(np.array([[1.0], [2.0]]))
         array([[ 6.],
                [nan]])
         """
-        rows, sites = self.remembered("sites", self._alone)
-        at = sites.get_indexer(pd.MultiIndex.from_arrays(list(x.T)))
-        read = np.where(self.seen, self.y, np.nan).T[rows]
-        return (
-            np.where((at >= 0)[:, None], read[at], np.nan)
-            if len(read)
-            else (np.full((len(x), self.n_tasks), np.nan))
-        )
+        unique, index = self.cached("unique locations", self._unique_locations)
+        if not len(unique):
+            return np.full((len(x), self.n_outputs), np.nan)
+        site = index.get_indexer(pd.MultiIndex.from_arrays(list(x.T)))
+        return np.where((site >= 0)[:, None], self.table[unique][site], np.nan)
 
-    def _alone(self) -> tuple[Int[Array, " n"], pd.MultiIndex]:
-        """Sites that have their inputs alone, and an index of these inputs."""
-        sites = pd.MultiIndex.from_arrays(list(self.x.T))
-        rows = np.flatnonzero(~sites.duplicated(keep=False))
-        return rows, sites[rows]
+    def _unique_locations(self) -> tuple[Int[Array, " n"], pd.MultiIndex]:
+        """Return the sites that share their location with no other site, and their locations."""
+        locations = pd.MultiIndex.from_arrays(list(self.x.T))
+        sites = np.flatnonzero(~locations.duplicated(keep=False))
+        return sites, locations[sites]
 
     @property
     def stacked(self) -> Float[Array, "*b DN"]:
-        """vec(Y): task 0 at every site, then task 1, …"""
+        """The readings as vec(Y): output 0 at every site, then output 1, and so on."""
         return self.y.reshape(*self.y.shape[:-2], -1)
 
-    def only_seen(self, cov: Float[Array, "*b D N D N"]) -> Float[Array, "*b DN DN"]:
-        """The covariance of the stacked readings, unseen ones decoupled. Overwrites `cov`."""
-        n = self.n_tasks * self.n_sites
+    def decouple_missing(self, cov: Float[Array, "*b D N D N"]) -> Float[Array, "*b DN DN"]:
+        """Reshape a covariance to (DN, DN), and make missing readings independent, in place."""
+        n = self.n_outputs * self.n_sites
         cov = cov.reshape(*cov.shape[:-4], n, n)
         if not self.complete:
-            seen = self.seen.reshape(*self.seen.shape[:-2], n)
-            cov *= seen[..., :, None]
-            cov *= seen[..., None, :]
-            diagonal(cov)[~seen] = 1.0
+            observed = self.observed.reshape(*self.observed.shape[:-2], n)
+            cov *= observed[..., :, None]
+            cov *= observed[..., None, :]
+            diagonal(cov)[~observed] = 1.0
         return cov
 
 
-def first_bad(bad: Bool[Array, "N C"]) -> tuple[int, int]:
-    """Row and column of the first True, columns first: where to send the reader."""
-    column = int(np.flatnonzero(bad.any(axis=0))[0])
-    return int(np.flatnonzero(bad[:, column])[0]), column
+def first_true(condition: Bool[Array, "N C"]) -> tuple[int, int]:
+    """Return the row and column of the first True value, searching column by column."""
+    column = int(np.flatnonzero(condition.any(axis=0))[0])
+    return int(np.flatnonzero(condition[:, column])[0]), column

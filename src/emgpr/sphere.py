@@ -1,4 +1,4 @@
-"""Places on the globe as points in space, where the date line and the poles are nothing special."""
+"""Conversion of longitude and latitude to points in space, where distances are meaningful."""
 
 from typing import Any
 
@@ -12,10 +12,12 @@ RADIUS = 6371.0088  # km: the mean radius of the Earth
 
 
 def on_sphere(longitude: Any, latitude: Any) -> Float[Array, "N 3"] | pd.DataFrame:
-    """Degrees as points on a sphere, in km: inputs whose distances know no date line.
+    """Convert longitude and latitude in degrees to points on a sphere, in km.
 
-    Kernels then see the chord, which up to 900 km is the great circle to 0.1%. Series give a
-    frame with their index; join other inputs to it as further columns.
+    Distances between these points are also correct across the date line and the poles. They are
+    chord lengths, which differ by less than 0.1% from great-circle distances up to 900 km. If the
+    arguments are pandas Series, the result is a DataFrame with their index, to which further inputs
+    can be added as columns.
 
     >>> east, west = on_sphere([179.9, -179.9], [0.0, 0.0])
     >>> round(float(np.linalg.norm(east - west)), 1)  # 0.2 degrees apart
@@ -24,24 +26,25 @@ def on_sphere(longitude: Any, latitude: Any) -> Float[Array, "N 3"] | pd.DataFra
     lon, lat = _numbers(longitude), _numbers(latitude)
     if lon.ndim != 1 or lon.shape != lat.shape:
         raise ValueError(
-            f"longitude has shape {lon.shape} and latitude {lat.shape}; expected two columns of "
+            f"longitude has shape {lon.shape} and latitude {lat.shape}; expected two vectors of "
             "equal length."
         )
-    for name, values, most in (("longitude", lon, 360.0), ("latitude", lat, 90.0)):
-        outside = np.flatnonzero(np.abs(values) > most)
+    for name, values, limit in (("longitude", lon, 360.0), ("latitude", lat, 90.0)):
+        outside = np.flatnonzero(np.abs(values) > limit)
         if len(outside):
             raise ValueError(
                 f"{name} holds {values[outside[0]]:g} (row {outside[0]}); expected degrees from "
-                f"{-most:g} to {most:g}. Are the two exchanged, or in other units?"
+                f"{-limit:g} to {limit:g}. Check that longitude and latitude are not exchanged "
+                "and are in degrees."
             )
     phi, theta = np.radians(lon), np.radians(lat)
-    at = np.column_stack([np.cos(theta) * np.cos(phi), np.cos(theta) * np.sin(phi), np.sin(theta)])
-    at *= RADIUS
+    x, y, z = np.cos(theta) * np.cos(phi), np.cos(theta) * np.sin(phi), np.sin(theta)
+    points = np.column_stack([x, y, z]) * RADIUS
     if isinstance(longitude, pd.Series):
-        return pd.DataFrame(at, index=longitude.index, columns=["x_km", "y_km", "z_km"])
-    return at
+        return pd.DataFrame(points, index=longitude.index, columns=["x_km", "y_km", "z_km"])
+    return points
 
 
 def _numbers(values: Any) -> Float[Array, "..."]:
-    """Masked values are NaN, not what lies beneath the mask."""
+    """Convert values to an array of floats, with NaN for masked values."""
     return np.asarray(np.ma.filled(np.ma.asarray(values, dtype=float), np.nan))

@@ -1,16 +1,17 @@
-"""Variograms of pairs of outputs: what the readings show, and what the model expects.
+"""Empirical variograms of outputs and of pairs of outputs, and those implied by a model.
 
-Of one output, γ(h) is half the mean square of differences between sites h apart. Of two,
-geostatisticians use one of these, both here on the scale that is given:
+The variogram γ(h) of one output is half the mean squared difference between sites at distance h.
+There are two generalisations to a pair of outputs l and m in geostatistics:
 
-- cross-variogram: γ_lm(h) = ½ E[(z_l(x) − z_l(x+h)) (z_m(x) − z_m(x+h))]. Needs sites where both
-  outputs were measured. The model's is Σ_q B_q[l,m] (k_q(0) − k_q(h)) + Σ[l,m].
-- pseudo cross-variogram: ½ E[(z_l(x) − z_m(x+h))²]. Needs no site with both, but outputs in the
-  same units and with equal means, as standardised ones are. The model's is
-  ½ (S[l,l] + S[m,m]) − Σ_q B_q[l,m] k_q(h), where S is the covariance of the readings of a site.
+- The cross-variogram is γ_lm(h) = ½ E[(z_l(x) − z_l(x+h)) (z_m(x) − z_m(x+h))]. It needs sites
+  where both outputs were measured. The model implies Σ_q B_q[l,m] (k_q(0) − k_q(h)) + Σ[l,m].
+- The pseudo cross-variogram is ½ E[(z_l(x) − z_m(x+h))²]. It needs no sites with both outputs, but
+  the outputs must have the same units and equal means, as standardised outputs have. The model
+  implies ½ (S[l,l] + S[m,m]) − Σ_q B_q[l,m] k_q(h), where S is the covariance of the readings of
+  all outputs at one site.
 
-The model's are averaged over the pairs of sites in each bin, so they hold for kernels that
-have a direction, or are not stationary, too.
+Variograms implied by a model are averaged over the pairs of sites in each distance bin, so they are
+also valid for anisotropic and non-stationary kernels.
 """
 
 from collections.abc import Sequence
@@ -22,18 +23,18 @@ from jaxtyping import Float, Int
 from scipy.spatial.distance import pdist
 from sklearn.gaussian_process.kernels import Kernel
 
-from emgpr.kernels import matrix
+from emgpr.kernels import kernel_matrix
 from emgpr.observations import Observations
 
 Array = np.ndarray
 Kind = Literal["cross", "pseudo"]
 
-COMMON = 20  # sites with both outputs, for a cross-variogram that says anything
+MIN_SHARED_SITES = 20  # minimum number of sites with both outputs for a cross-variogram
 
 
 @dataclass(frozen=True)
 class Lags:
-    """All pairs of N sites (i < j), each in the bin of its distance; bin J is beyond the last."""
+    """All pairs of N sites (i < j) and their distance bins 0 to J − 1, or J if beyond the last."""
 
     n_sites: int
     distance: Float[Array, " pairs"]
@@ -44,45 +45,51 @@ class Lags:
     def between(
         cls, x: Float[Array, "N P"], n_lags: int = 15, max_lag: float | None = None
     ) -> "Lags":
-        """Bins of equal width up to `max_lag`: half of the largest distance if it is not given."""
+        """Divide the pairs of sites into distance bins of equal width up to `max_lag`.
+
+        The default of `max_lag` is half the largest distance.
+        """
         distance = pdist(x)
-        longest = distance.max(initial=0.0)
-        reach = 0.5 * longest if max_lag is None else float(max_lag)
-        if n_lags < 1 or not reach > 0:
+        if max_lag is None:
+            max_lag = 0.5 * distance.max(initial=0.0)
+        if n_lags < 1 or not max_lag > 0:
             raise ValueError(
-                f"{n_lags} lags up to {reach:g}: a variogram needs at least one bin, and sites "
-                "that lie apart."
+                f"n_lags={n_lags}, max_lag={max_lag:g}; a variogram needs at least one bin of "
+                "positive width and sites at different locations."
             )
-        return cls.binned(len(x), distance, np.linspace(0.0, reach, n_lags + 1))
+        return cls.binned(len(x), distance, np.linspace(0.0, float(max_lag), n_lags + 1))
 
     @classmethod
     def binned(
         cls, n_sites: int, distance: Float[Array, " pairs"], edges: Float[Array, " edges"]
     ) -> "Lags":
-        """Pairs at these distances in bins between these edges, the first of which is 0."""
-        within = np.clip(np.searchsorted(edges, distance, side="left") - 1, 0, None)
-        return cls(n_sites, distance, within, edges)
+        """Divide pairs of sites with these distances into bins with these edges, from 0 upwards."""
+        bin = np.clip(np.searchsorted(edges, distance, side="left") - 1, 0, None)
+        return cls(n_sites, distance, bin, edges)
 
     @property
     def n_lags(self) -> int:
-        """J."""
+        """Number of bins, J."""
         return len(self.edges) - 1
 
     @property
     def ends(self) -> tuple[Int[Array, " pairs"], Int[Array, " pairs"]]:
-        """The two sites of each pair."""
+        """Row numbers of the two sites in each pair."""
         i, j = np.triu_indices(self.n_sites, k=1)
         return i, j
 
     def mean(
         self, values: Float[Array, " pairs"]
     ) -> tuple[Float[Array, " J"], Float[Array, " J"], Int[Array, " J"]]:
-        """In each bin, of pairs that have a value: mean distance, mean (NaN if none), number."""
-        made = ~np.isnan(values)
-        own, J = self.bin[made], self.n_lags
-        n = np.bincount(own, minlength=J + 1)[:J]
+        """Return the mean distance, the mean value and the number of pairs in each bin.
+
+        Pairs without a value (NaN) are ignored. The means of an empty bin are NaN.
+        """
+        valid = ~np.isnan(values)
+        bins, J = self.bin[valid], self.n_lags
+        n = np.bincount(bins, minlength=J + 1)[:J]
         totals = (
-            np.bincount(own, weights=part[made], minlength=J + 1)[:J]
+            np.bincount(bins, weights=part[valid], minlength=J + 1)[:J]
             for part in (self.distance, values)
         )
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -90,57 +97,58 @@ class Lags:
         return lag, value, n
 
 
-def kind_of(seen: Observations, first: int, second: int) -> Kind:
-    """What can be worked out: cross, unless hardly any site has both outputs."""
-    both = int((seen.seen[first] & seen.seen[second]).sum())
-    return "cross" if first == second or both >= COMMON else "pseudo"
+def default_kind(table: Observations, first: int, second: int) -> Kind:
+    """Return "cross", or "pseudo" if two outputs were measured at too few common sites."""
+    shared = int((table.observed[first] & table.observed[second]).sum())
+    return "cross" if first == second or shared >= MIN_SHARED_SITES else "pseudo"
 
 
-def empirical(
-    seen: Observations, lags: Lags, first: int, second: int, kind: Kind = "cross"
+def empirical_variogram(
+    table: Observations, lags: Lags, first: int, second: int, kind: Kind = "cross"
 ) -> tuple[Float[Array, " J"], Float[Array, " J"], Int[Array, " J"]]:
-    """Mean distance, semivariance and number of pairs of sites in each bin.
+    """Return the mean distance, the semivariance and the number of pairs in each bin.
 
     >>> sites = np.array([[0.0], [1.0], [2.0]])
     >>> table = Observations.from_table(sites, np.array([[1.0], [2.0], [5.0]]))
-    >>> empirical(table, Lags.between(sites, 1, max_lag=1.0), 0, 0)  # (1² + 3²)/4
+    >>> empirical_variogram(table, Lags.between(sites, 1, max_lag=1.0), 0, 0)  # (1² + 3²)/4
     (array([1.]), array([2.5]), array([2]))
     """
-    (i, j), y = lags.ends, np.where(seen.seen, seen.y, np.nan)
+    (i, j), y = lags.ends, np.where(table.observed, table.y, np.nan)
     a, b = y[first], y[second]
     if kind == "cross":
         return lags.mean(0.5 * (a[i] - a[j]) * (b[i] - b[j]))
-    # A pair of sites counts in both directions, where both can be had.
-    there, back = (0.5 * (u - v) ** 2 for u, v in ((a[i], b[j]), (a[j], b[i])))
-    lag, one, n = lags.mean(there)
-    again, other, m = lags.mean(back)
+    # A pair of sites is used in each direction for which both readings exist.
+    forward, backward = (0.5 * (u - v) ** 2 for u, v in ((a[i], b[j]), (a[j], b[i])))
+    lag, value, n = lags.mean(forward)
+    other_lag, other_value, m = lags.mean(backward)
     total = np.maximum(n + m, 1)
-    empty = n + m == 0
     lag, value = (
-        (np.nan_to_num(p) * n + np.nan_to_num(q) * m) / total
-        for p, q in ((lag, again), (one, other))
+        np.where(n + m == 0, np.nan, (np.nan_to_num(p) * n + np.nan_to_num(q) * m) / total)
+        for p, q in ((lag, other_lag), (value, other_value))
     )
-    return np.where(empty, np.nan, lag), np.where(empty, np.nan, value), n + m
+    return lag, value, n + m
 
 
 @dataclass(frozen=True)
-class Structure:
-    """Of every latent, over the pairs of sites in each bin: k_q, and how much it has fallen."""
+class ModelVariogram:
+    """Covariance and semivariance of every latent, averaged over the pairs in each bin."""
 
     lag: Float[Array, " J"]
     covariance: Float[Array, "Q J"]  # mean of k_q(x, x')
-    fall: Float[Array, "Q J"]  # mean of ½ k_q(x, x) + ½ k_q(x', x') − k_q(x, x')
+    semivariance: Float[Array, "Q J"]  # mean of ½ k_q(x, x) + ½ k_q(x', x') − k_q(x, x')
 
     @classmethod
-    def of(cls, kernels: Sequence[Kernel], x: Float[Array, "N P"], lags: Lags) -> "Structure":
-        """Of these sites."""
+    def from_kernels(
+        cls, kernels: Sequence[Kernel], x: Float[Array, "N P"], lags: Lags
+    ) -> "ModelVariogram":
+        """Average the kernels over the pairs of sites in each bin."""
         i, j = lags.ends
-        covariance, fall = [], []
+        covariance, semivariance = [], []
         for kernel in kernels:
-            k, own = matrix(kernel, x)[i, j], kernel.diag(x)
+            k, variance = kernel_matrix(kernel, x)[i, j], kernel.diag(x)
             covariance.append(lags.mean(k)[1])
-            fall.append(lags.mean(0.5 * (own[i] + own[j]) - k)[1])
-        return cls(lags.mean(lags.distance)[0], np.array(covariance), np.array(fall))
+            semivariance.append(lags.mean(0.5 * (variance[i] + variance[j]) - k)[1])
+        return cls(lags.mean(lags.distance)[0], np.array(covariance), np.array(semivariance))
 
     def expected(
         self,
@@ -150,11 +158,11 @@ class Structure:
         second: int,
         kind: Kind = "cross",
     ) -> Float[Array, " J"]:
-        """What the model expects of a pair of outputs in each bin."""
+        """Return the variogram that the model implies for a pair of outputs, in each bin."""
         shared = B[:, first, second]
         if kind == "cross":
-            return shared @ self.fall + noise[first, second]
-        spread = self.covariance + self.fall  # the kernels' variances at these sites
-        own = 0.5 * (B[:, first, first] + B[:, second, second])
+            return shared @ self.semivariance + noise[first, second]
+        variance = self.covariance + self.semivariance  # variances of the latents
+        mean_B = 0.5 * (B[:, first, first] + B[:, second, second])
         nugget = 0.5 * (noise[first, first] + noise[second, second])
-        return own @ spread + nugget - shared @ self.covariance
+        return mean_B @ variance + nugget - shared @ self.covariance

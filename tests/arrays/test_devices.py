@@ -1,4 +1,4 @@
-"""Where arrays are, what a user may call that place, and the way there and back."""
+"""Names of devices, arrays that are moved to them and back, and limits on memory and threads."""
 
 import logging
 import sys
@@ -6,18 +6,32 @@ import sys
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from emgpr.arrays import diagonal, empty, fetch, like, namespace, panel, put, room, settle, zeros
+from emgpr.arrays import (
+    chunk_bytes,
+    diagonal,
+    empty,
+    limit_threads,
+    namespace,
+    panel_size,
+    resolve_device,
+    to_device,
+    to_device_of,
+    to_numpy,
+    zeros,
+)
+from emgpr.arrays.devices import MULTITHREADED_ROWS
 
 
 @pytest.fixture
 def no_torch(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)  # an import of it fails
+    monkeypatch.setitem(sys.modules, "torch", None)  # importing it fails
 
 
 @pytest.fixture
-def gpus(monkeypatch):
-    """As many GPUs as are asked for, as far as torch says."""
+def pretend_gpus(monkeypatch):
+    """Let torch report this many GPUs."""
     torch = pytest.importorskip("torch")
 
     def pretend(n):
@@ -27,115 +41,117 @@ def gpus(monkeypatch):
     return pretend
 
 
-@pytest.mark.parametrize("name", ["gpu", "mps", "cpu:1", "torch:0", "CUDA", "", None, True, 0])
-def test_a_name_that_means_nothing_is_refused(name):
-    with pytest.raises(ValueError, match=r'device=.*"cpu" \(NumPy\).*64 bits'):
-        settle(name)
+@pytest.mark.parametrize("name", ["gpu", "mps", "cpu:1", "CUDA", "", None, True, 0])
+def test_an_unknown_device_is_rejected(name):
+    with pytest.raises(ValueError, match=r'device=.*"cpu" \(NumPy\).*64-bit'):
+        resolve_device(name)
 
 
-@pytest.mark.parametrize("name", ["torch", "cuda", "cuda:1"])
-def test_without_torch_the_extra_is_named(no_torch, name):
-    with pytest.raises(ImportError, match=r"needs torch.*pip install 'emgpr\[torch\]'"):
-        settle(name)
+@pytest.mark.parametrize("name", ["torch", "cuda:1"])
+def test_without_torch_the_error_names_the_extra_and_the_alternative(no_torch, name):
+    with pytest.raises(ImportError, match=r'device="cpu".*needs torch.*pip install .emgpr\[torch'):
+        resolve_device(name)
 
 
-def test_without_a_gpu_that_is_said(gpus):
-    gpus(0)
+def test_without_a_gpu_the_error_says_so(pretend_gpus):
+    pretend_gpus(0)
     with pytest.raises(ValueError, match=r"device='cuda', but torch .* finds no CUDA GPU"):
-        settle("cuda")
+        resolve_device("cuda")
 
 
 @pytest.mark.parametrize("name", ["cuda:2", "cuda:-1", "cuda:", "cuda:first"])
-def test_a_gpu_that_is_not_there_is_refused(gpus, name):
-    gpus(2)
-    with pytest.raises(ValueError, match="the GPUs here are 'cuda:0' to 'cuda:1'"):
-        settle(name)
+def test_a_gpu_that_does_not_exist_is_rejected(pretend_gpus, name):
+    pretend_gpus(2)
+    with pytest.raises(ValueError, match="expected one of 'cuda:0' to 'cuda:1'"):
+        resolve_device(name)
 
 
-@pytest.mark.parametrize("name", ["cuda", "cuda:0", "cuda:1", "torch", "cpu"])
-def test_what_is_there_is_taken_as_it_is_called(gpus, name):
-    gpus(2)
-    assert settle(name) == name
+@pytest.mark.parametrize("name", ["cuda", "cuda:1", "torch", "cpu"])
+def test_an_available_device_keeps_its_name(pretend_gpus, name):
+    pretend_gpus(2)
+    assert resolve_device(name) == name
 
 
 @pytest.mark.parametrize(("n", "found", "words"), [(0, "cpu", "NumPy"), (1, "cuda", "CUDA GPU")])
-def test_auto_takes_what_is_there_and_tells(gpus, caplog, n, found, words):
-    gpus(n)
+def test_auto_detects_a_gpu_and_logs_the_choice(pretend_gpus, caplog, n, found, words):
+    pretend_gpus(n)
     with caplog.at_level(logging.DEBUG, logger="emgpr"):
-        assert settle("auto") == found
+        assert resolve_device("auto") == found
     assert words in caplog.text
 
 
 def test_auto_without_torch_is_numpy(no_torch):
-    assert settle("auto") == "cpu"
+    assert resolve_device("auto") == "cpu"
 
 
 ARRAYS = {
-    "plain": np.arange(6.0).reshape(2, 3),
-    "turned round": np.arange(6.0)[::-1],
+    "contiguous": np.arange(6.0).reshape(2, 3),
+    "negative strides": np.arange(6.0)[::-1],
     "transposed": np.arange(6.0).reshape(2, 3).T,
     "read only": np.broadcast_to(np.arange(3.0), (2, 3)),
-    "truths": np.array([True, False]),
-    "whole numbers": np.array([[3], [-1]]),
-    "a single number": np.array(2.5),
-    "nothing": np.empty((0, 3)),
+    "booleans": np.array([True, False]),
+    "integers": np.array([[3], [-1]]),
+    "scalar": np.array(2.5),
+    "empty": np.empty((0, 3)),
 }
 
 
 @pytest.mark.parametrize("a", ARRAYS.values(), ids=ARRAYS.keys())
-def test_there_and_back_nothing_changes(a, device):
-    there = put(a, device)
-    assert not isinstance(there, np.ndarray)
-    for way_back in (fetch(there), fetch(like(a, there))):
-        assert isinstance(way_back, np.ndarray)
-        assert way_back.dtype == a.dtype
-        assert_array_equal(way_back, a)
+def test_a_round_trip_to_a_device_changes_nothing(a, device):
+    moved = to_device(a, device)
+    assert not isinstance(moved, np.ndarray)
+    for back in (to_numpy(moved), to_numpy(to_device_of(a, moved))):
+        assert isinstance(back, np.ndarray)
+        assert back.dtype == a.dtype
+        assert_array_equal(back, a)
 
 
-def test_what_is_done_there_is_not_done_here(device):
+def test_changes_on_a_device_do_not_reach_the_original(device):
     a = np.zeros(3)
-    for there in (put(a, device), like(a, put(a, device))):
-        there += 1.0
+    for moved in (to_device(a, device), to_device_of(a, to_device(a, device))):
+        moved += 1.0
     assert_array_equal(a, np.zeros(3))
 
 
 def test_on_the_cpu_nothing_is_copied():
     a = np.zeros(3)
-    assert put(a, "cpu") is like(a, a) is fetch(a) is a
+    assert to_device(a, "cpu") is to_device_of(a, a) is to_numpy(a) is a
 
 
-def test_a_diagonal_can_be_written_through():
-    A = np.zeros((2, 3, 4, 3))
-    diagonal(A, -3, -1)[...] = np.arange(3)
-    assert_array_equal(np.einsum("aibi->abi", A), np.broadcast_to(np.arange(3), (2, 4, 3)))
+def test_a_diagonal_is_a_view_of_the_matrix(device):
+    for A in (np.zeros((2, 3, 4, 3)), to_device(np.zeros((2, 3, 4, 3)), device)):
+        diagonal(A, -3, -1)[...] = to_device_of(np.arange(3.0), A)
+        expected = np.broadcast_to(np.arange(3.0), (2, 4, 3))
+        assert_array_equal(np.einsum("aibi->abi", to_numpy(A)), expected)
 
 
-def test_so_it_can_on_a_device(device):
-    A = put(np.zeros((2, 3, 4, 3)), device)
-    diagonal(A, -3, -1)[...] = put(np.arange(3.0), device)
-    assert_array_equal(np.einsum("aibi->abi", fetch(A)), np.broadcast_to(np.arange(3.0), (2, 4, 3)))
+def test_new_arrays_have_the_device_and_dtype_of_another(device):
+    other = to_device(np.zeros(2), device)
+    for new in (empty, zeros):
+        made = new(other, 3, 4)
+        assert made.shape == (3, 4)
+        assert (made.device, made.dtype) == (other.device, other.dtype)
+        assert namespace(made) is namespace(other)
+    for like in (np.ones(2), other):
+        assert_array_equal(to_numpy(zeros(like, 3, 4)), np.zeros((3, 4)))
 
 
-@pytest.mark.parametrize("new", [empty, zeros])
-def test_a_new_array_is_where_the_other_is(device, new):
-    there = put(np.zeros(2), device)
-    made = new(there, 3, 4)
-    assert made.shape == (3, 4)
-    assert (made.device, made.dtype) == (there.device, there.dtype)
-    assert namespace(made) is namespace(there)
+def test_a_gpu_works_on_larger_panels(device):
+    on_cpu, on_device = panel_size(np.zeros(2)), panel_size(to_device(np.zeros(2), device))
+    assert on_device > 100 * on_cpu if device == "cuda" else on_device == on_cpu
+    assert min(chunk_bytes("cpu"), chunk_bytes(device)) > 1e6
 
 
-def test_zeros_are_that(device):
-    for there in (np.ones(2), put(np.ones(2), device)):
-        assert_array_equal(fetch(zeros(there, 3, 4)), np.zeros((3, 4)))
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
 
-def test_a_gpu_works_on_more_at_a_time(device):
-    here = panel(np.zeros(2))
-    there = panel(put(np.zeros(2), device))
-    assert there > 100 * here if device == "cuda" else there == here
-
-
-def test_there_is_room_everywhere(device):
-    assert room("cpu") > 1e6
-    assert room(device) > 1e6
+def test_small_matrices_use_one_thread_and_nested_limits_end_with_the_outermost():
+    with threadpool_limits(2, "blas"):
+        with limit_threads(MULTITHREADED_ROWS - 1):
+            with limit_threads(10):
+                assert blas_threads() == {1}
+            assert blas_threads() == {1}
+        assert blas_threads() == {2}
+        with limit_threads(MULTITHREADED_ROWS):
+            assert blas_threads() == {2}

@@ -1,42 +1,44 @@
-"""The problems have the shapes that their names promise, and hold nothing back that is learned."""
+"""The problems have the shapes that their names say, and standardised outputs."""
 
 import numpy as np
 import pytest
 
-from benchmarks.data import PROBLEMS, Absent, simulated
+from benchmarks.data import PROBLEMS, DataNotAvailable, simulated
+
+pytestmark = pytest.mark.slow
 
 SHAPES = {"jura": ((359, 3), (100, 3)), "amsua": ((315, 6), (315, 6))}
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_embedded_problems(name):
+def test_problems_of_embedded_data_are_standardised(name):
     problem = PROBLEMS[name]()
     assert (problem.Y.shape, problem.truth.shape) == SHAPES[name]
     np.testing.assert_allclose(np.nanmean(problem.Y, axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(np.nanstd(problem.Y, axis=0), 1, atol=1e-12)
 
 
-def test_jura_asks_for_cadmium_alone_in_mg_per_kg():
+def test_jura_predicts_cadmium_with_errors_in_mg_per_kg():
     problem = PROBLEMS["jura"]()
     assert np.isnan(problem.truth).all(axis=0).tolist() == [False, True, True]
     median_of_cd = np.nanmean(problem.loss(problem.truth, np.zeros((100, 3)))[:, 0])
     assert 0.5 < median_of_cd < 0.65  # predicting the median of Cd: 0.56
 
 
-def test_simulated_readings_are_as_named_and_the_same_every_time():
+def test_simulated_problems_have_the_named_size_and_are_repeatable():
     problem, again = PROBLEMS["simulated-200x5"](), simulated(200, 5)
     assert problem.Y.shape == (200, 5)
     assert problem.truth.shape == (200, 5)
     np.testing.assert_array_equal(problem.Y, again.Y)
 
 
-def test_a_granule_that_is_not_there_is_asked_for(monkeypatch):
+def test_without_a_granule_the_error_names_the_variable_to_set(monkeypatch):
     monkeypatch.delenv("EMGPR_ATMS", raising=False)
-    with pytest.raises(Absent, match="set EMGPR_ATMS"):
+    with pytest.raises(DataNotAvailable, match="set EMGPR_ATMS"):
         PROBLEMS["atms"]()
 
 
-def test_a_granule_that_is_there(granule, monkeypatch):
+def test_a_granule_gives_800_training_sites_of_ten_channels(granule, monkeypatch):
     pytest.importorskip("h5py")
     monkeypatch.setenv("EMGPR_ATMS", str(granule[0].parent))
     problem = PROBLEMS["atms"]()

@@ -1,4 +1,4 @@
-"""What a run does with methods that succeed, fail, take too long or are not there."""
+"""Runs of methods that succeed, fail, exceed the limit or are not installed."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from benchmarks.data import Problem
-from benchmarks.environments import Method, NotInstalled, declared, methods, python_for
-from benchmarks.run import OVER, YARDSTICK, contest, last_core
+from benchmarks.environments import Method, NotInstalled, declarations, methods, python_for
+from benchmarks.run import OVER_LIMIT, REFERENCE, last_core, run_problem
 from benchmarks.scores import losses, summary
+
+pytestmark = pytest.mark.slow
 
 LIMITS = Namespace(limit=1.0, repeats=2, core=last_core())
 
@@ -24,8 +26,8 @@ def method(folder: Path, name: str, body: str) -> Method:
         "def predict(model, X_new):\n"
         "    return np.zeros((len(X_new), 2)), np.ones((len(X_new), 2))\n"
     )
-    said = declared(file)
-    return Method(name, file, said["VARIANTS"][name], said["REQUIREMENTS"])
+    constants = declarations(file)
+    return Method(name, file, constants["VARIANTS"][name], constants["REQUIREMENTS"])
 
 
 @pytest.fixture
@@ -35,23 +37,23 @@ def problem(rng):
     return Problem(rng.uniform(size=(8, 2)), rng.normal(size=(8, 2)), np.zeros((5, 2)), truth)
 
 
-def results(problem, chosen, barred=None):
+def results(problem, chosen, excluded=None):
     pythons = {m.name: python_for(m, lambda _: None) for m in chosen}
-    return list(contest(problem, chosen, pythons, barred or {}, LIMITS))
+    return list(run_problem(problem, chosen, pythons, excluded or {}, LIMITS))
 
 
-def test_repeats_are_interleaved_and_the_yardstick_is_first(problem, tmp_path):
-    chosen = [method(tmp_path, "other", "return 1"), method(tmp_path, YARDSTICK, "return 1")]
+def test_repeats_are_interleaved_and_the_reference_is_first(problem, tmp_path):
+    chosen = [method(tmp_path, "other", "return 1"), method(tmp_path, REFERENCE, "return 1")]
     rows = results(problem, chosen)
     assert [(row["method"], row["repeat"]) for row in rows] == [
-        (YARDSTICK, 0), ("other", 0), (YARDSTICK, 1), ("other", 1),
+        (REFERENCE, 0), ("other", 0), (REFERENCE, 1), ("other", 1),
     ]  # fmt: skip
     assert all(row["status"] == "ok" and row["fit_s"] >= 0 for row in rows)
     assert rows[1]["minus_yardstick"]["error"][0] == 0.0
     assert rows[0]["versions"] == {"numpy": np.__version__}
 
 
-def test_who_fails_or_takes_too_long_is_reported_once_and_the_others_go_on(problem, tmp_path):
+def test_a_failure_or_exceeded_limit_is_reported_once_and_other_methods_run(problem, tmp_path):
     chosen = [
         method(tmp_path, "fails", "raise ValueError('no luck')"),
         method(tmp_path, "endless", "while True: pass"),
@@ -60,47 +62,47 @@ def test_who_fails_or_takes_too_long_is_reported_once_and_the_others_go_on(probl
     rows = {(row["method"], row["repeat"]): row["status"] for row in results(problem, chosen)}
     assert rows == {
         ("fails", 0): "failed: ValueError: no luck",
-        ("endless", 0): OVER,
+        ("endless", 0): OVER_LIMIT,
         ("fine", 0): "ok",
         ("fine", 1): "ok",
     }
 
 
-def test_predictions_that_are_no_numbers_are_a_failure(problem, tmp_path):
+def test_a_standard_deviation_of_zero_is_a_failure(problem, tmp_path):
     broken = method(tmp_path, "broken", "return 1")
     broken.file.write_text(broken.file.read_text().replace("np.ones", "np.zeros"))
     [row] = results(problem, [broken])
     assert row["status"] == "failed: some predictions are not numbers"
 
 
-def test_who_is_barred_is_a_row_that_says_why(problem, tmp_path):
+def test_an_excluded_method_has_a_row_with_the_reason(problem, tmp_path):
     chosen = [method(tmp_path, "absent", "return 1")]
     [row] = results(problem, chosen, {"absent": "does not install: no such package"})
     assert row["status"] == "does not install: no such package"
 
 
-def test_a_peer_that_does_not_install_says_why(tmp_path):
+def test_a_library_that_does_not_install_raises_an_error_with_the_reason(tmp_path):
     file = tmp_path / "peer.py"
     file.write_text("")
     with pytest.raises(NotInstalled, match="Invalid requirement"):
         python_for(Method("peer", file, {}, ("=broken=",)), lambda _: None, tmp_path / "bench")
 
 
-def test_every_method_declares_what_it_needs_without_being_imported():
+def test_every_method_declares_its_requirements_without_being_imported():
     found = methods()
     assert found[0].name.startswith("emgpr")
     assert len({method.name for method in found}) == len(found) >= 10
     assert all(method.requirements for method in found)
 
 
-def test_a_method_that_declares_nothing_is_told_so(tmp_path):
+def test_a_method_without_declarations_raises_an_error(tmp_path):
     file = tmp_path / "new.py"
     file.write_text("VARIANTS = {}")
     with pytest.raises(ValueError, match=r"new\.py does not declare REQUIREMENTS"):
-        declared(file)
+        declarations(file)
 
 
-def test_scores_are_of_what_was_asked(problem):
+def test_scores_ignore_outputs_that_are_not_requested(problem):
     own = losses(problem, np.zeros((5, 2)), np.ones((5, 2)))
     assert own["mse"][0] == pytest.approx(problem.truth[0, 0] ** 2)
     scores = summary(own, own)

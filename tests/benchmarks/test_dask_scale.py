@@ -1,4 +1,4 @@
-"""The benchmark on Dask predicts and writes what it says."""
+"""The benchmark on Dask predicts and writes at every location."""
 
 import numpy as np
 import pytest
@@ -6,11 +6,13 @@ import pytest
 from benchmarks import dask_scale
 from emgpr import IndependentGP
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("dask.array")
 zarr = pytest.importorskip("zarr")
 
 
-def test_every_place_is_in_the_files(tmp_path, monkeypatch):
+def test_every_location_is_in_the_files(tmp_path, monkeypatch):
     monkeypatch.setattr(dask_scale, "BLOCK", 40)
     X, Y = dask_scale.readings(30, 2)
     model = IndependentGP(conditioning=5, random_state=0).fit(X, Y)
@@ -21,16 +23,16 @@ def test_every_place_is_in_the_files(tmp_path, monkeypatch):
     assert (std > 0).all()
 
 
-def test_signals_are_the_same_wherever_they_are_read():
-    """Sites of another seed are other places, not another world."""
+def test_signals_are_the_same_for_all_seeds():
+    """Another seed gives other sites of the same processes."""
     one, other = (dask_scale.readings(4000, 1, seed) for seed in (0, 1))
     mean = [y[(abs(x - 0.5) < 0.02).all(axis=1)].mean() for x, y in (one, other)]
     assert abs(mean[0] - mean[1]) < 0.5 * one[1].std()
 
 
-def test_a_table_is_the_same_whenever_it_is_read(monkeypatch):
+def test_a_lazy_table_is_the_same_each_time_it_is_computed(monkeypatch):
     monkeypatch.setattr(dask_scale, "BLOCK", 40)
-    X, Y = dask_scale.table(100)
+    X, Y = dask_scale.lazy_table(100)
     assert (X.chunks[0], Y.shape) == ((40, 40, 20), (100, 3))
     np.testing.assert_array_equal(Y.compute(), Y.compute())
     assert 0 < np.isnan(Y.compute()).mean() < 0.5

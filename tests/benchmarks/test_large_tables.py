@@ -1,4 +1,4 @@
-"""Large problems: what is drawn is of the known model, and tables are functions of stored rows."""
+"""Large problems: draws follow the known model, and tables are functions of stored rows."""
 
 import json
 
@@ -9,6 +9,8 @@ from benchmarks import large
 from benchmarks.known import KERNELS, _field, draw
 from benchmarks.large_table import page
 from emgpr.metrics import coverage
+
+pytestmark = pytest.mark.slow
 
 
 def row(experiment="growth", **changes):
@@ -21,7 +23,7 @@ def row(experiment="growth", **changes):
 
 
 def test_draws_have_the_covariance_of_their_kernels(rng):
-    """Between neighbours on the grid and a tenth of the region apart, over 40 draws.
+    """At lags up to a tenth of the region, over 40 draws.
 
     Four standard errors, so a false alarm is about one run in ten thousand.
     """
@@ -34,15 +36,15 @@ def test_draws_have_the_covariance_of_their_kernels(rng):
         assert abs(products.mean() - expected) < 4 * error
 
 
-def test_who_knows_the_truth_is_honest():
-    """Of 400 × 3 readings, which hang together, 95% intervals hold 95, give or take four."""
-    world = draw(3000, 3, 400)
-    assert 0.15 < np.isnan(world.Y).mean() < 0.25
-    assert not set(map(tuple, world.X)) & set(map(tuple, world.X_new))
-    assert abs(coverage(world.readings, *world.predicted()).mean() - 0.95) < 0.04
+def test_intervals_with_the_true_parameters_are_calibrated():
+    """95% intervals contain 95% of 400 × 3 correlated readings, within four percent."""
+    known = draw(3000, 3, 400)
+    assert 0.15 < np.isnan(known.Y).mean() < 0.25
+    assert not set(map(tuple, known.X)) & set(map(tuple, known.X_new))
+    assert abs(coverage(known.readings, *known.predict_with_truth()).mean() - 0.95) < 0.04
 
 
-def test_growth_is_the_slope_between_the_ends():
+def test_growth_is_the_slope_between_the_smallest_and_the_largest_size():
     rows = [row(), row(N=1_000_000, fit_cpu_s=80.0, predict_cpu_s=20.0), row(N=100_000)]
     made = page(rows)
     assert "fit and prediction 0.50, fit 0.50" in made
@@ -65,25 +67,25 @@ def test_learners_are_compared_with_the_exact_one():
     ]  # fmt: skip
 
 
-def test_members_and_ways_to_deal_have_their_cells():
+def test_members_and_partitions_have_their_cells():
     rows = [row("members", partition="random", n_members=n) for n in (1, 4)]
     rows += [row("partition", partition="random", seed=s, mse=0.02 + s) for s in (0, 1)]
     made = page(rows)
-    assert "| random: RMSE ÷ truth's | 1.002 | 1.002 |" in " ".join(made.split())
+    assert "| random: RMSE (ratio) | 1.002 | 1.002 |" in " ".join(made.split())
     assert "1.0200" in made
 
 
-def test_a_row_takes_the_place_of_the_same_experiment(tmp_path):
+def test_a_row_replaces_that_of_the_same_experiment(tmp_path):
     file = tmp_path / "rows.json"
     for made in (row(fit_s=1.0), row(N=5), row(fit_s=2.0)):
-        large.keep(made, file)
-    kept = json.loads(file.read_text())
-    assert [(own["N"], own["fit_s"]) for own in kept] == [(5, 10.0), (10_000, 2.0)]
+        large.store(made, file)
+    stored = json.loads(file.read_text())
+    assert [(own["N"], own["fit_s"]) for own in stored] == [(5, 10.0), (10_000, 2.0)]
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_measurement_has_all_that_the_table_shows(monkeypatch):
-    """In this process; it is another one that is measured."""
+def test_a_measurement_has_everything_that_the_table_shows(monkeypatch):
+    """It is made in this process instead of a new one."""
 
     class Here:
         def __init__(self, *_, **__):
@@ -101,7 +103,7 @@ def test_a_measurement_has_all_that_the_table_shows(monkeypatch):
 
     monkeypatch.setattr(large, "ProcessPoolExecutor", Here)
     settings = {"kernel": KERNELS[0], "refine": 0, "max_iter": 5, "transfer": "full"}
-    made = large.measured(draw(60, 2, 20), settings | {"transform": None, "batch_size": None})
+    made = large.measure(draw(60, 2, 20), settings | {"output_transform": None, "batch_size": None})
     assert page([{"experiment": "wide", **made}])
     assert made["learner"] == "exact"
     assert 0.5 < made["ratio_reading"] < 2

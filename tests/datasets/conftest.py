@@ -1,4 +1,4 @@
-"""Small made-up ATMS granules, laid out as the real ones."""
+"""Small simulated ATMS granules with the layout of real ones."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ NAME = {"TDR": "AntennaTemperature", "SDR": "BrightnessTemperature"}
 
 
 def describe(file, product, ids, scans, starts):
-    """Attributes as the real files have them: 1×1 arrays of bytes, and of numbers."""
+    """Write attributes as real files have them: 1×1 arrays of bytes and of numbers."""
     for number, name in enumerate(ids):
         node = file.create_dataset(f"Data_Products/{product}/{product}_Gran_{number}", data=0)
         if name is not None:
@@ -21,42 +21,44 @@ def describe(file, product, ids, scans, starts):
             node.attrs["Beginning_Time"] = np.array([[time.encode()]])
 
 
-def a_data_file(path, counts, factors=FACTORS, kind="TDR", ids=(), scans=None, starts=None):
-    h5py = pytest.importorskip("h5py")
-    with h5py.File(path, "a") as file:
-        group = file.create_group(f"All_Data/ATMS-{kind}_All")
-        group[NAME[kind]] = np.asarray(counts, dtype=">u2")
-        group[NAME[kind] + "Factors"] = np.asarray(factors, dtype=">f4")
-        file.attrs["Platform_Short_Name"] = np.array([[b"J01"]])
-        describe(file, f"ATMS-{kind}", ids, scans, starts)
-    return path
-
-
-def a_geo_file(path, shape, ids=(), starts=None):
-    h5py = pytest.importorskip("h5py")
-    with h5py.File(path, "a") as file:
-        group = file.create_group("All_Data/ATMS-SDR-GEO_All")
-        steps = np.arange(np.prod(shape), dtype=">f4").reshape(shape)
-        group["Latitude"] = 10 + steps
-        group["Longitude"] = -20 - steps
-        group["SatelliteZenithAngle"] = 30 + steps
-        describe(file, "ATMS-SDR-GEO", ids, None, starts)
-    return path
-
-
 @pytest.fixture
 def write_data(tmp_path):
-    return lambda name, *args, **kwargs: a_data_file(tmp_path / name, *args, **kwargs)
+    """Write temperatures."""
+    h5py = pytest.importorskip("h5py")
+
+    def write(name, counts, factors=FACTORS, kind="TDR", ids=(), scans=None, starts=None):
+        with h5py.File(tmp_path / name, "a") as file:
+            group = file.create_group(f"All_Data/ATMS-{kind}_All")
+            group[NAME[kind]] = np.asarray(counts, dtype=">u2")
+            group[NAME[kind] + "Factors"] = np.asarray(factors, dtype=">f4")
+            file.attrs["Platform_Short_Name"] = np.array([[b"J01"]])
+            describe(file, f"ATMS-{kind}", ids, scans, starts)
+        return tmp_path / name
+
+    return write
 
 
 @pytest.fixture
 def write_geo(tmp_path):
-    return lambda name, *args, **kwargs: a_geo_file(tmp_path / name, *args, **kwargs)
+    """Write geolocation."""
+    h5py = pytest.importorskip("h5py")
+
+    def write(name, shape, ids=(), starts=None):
+        with h5py.File(tmp_path / name, "a") as file:
+            group = file.create_group("All_Data/ATMS-SDR-GEO_All")
+            steps = np.arange(np.prod(shape), dtype=">f4").reshape(shape)
+            group["Latitude"] = 10 + steps
+            group["Longitude"] = -20 - steps
+            group["SatelliteZenithAngle"] = 30 + steps
+            describe(file, "ATMS-SDR-GEO", ids, None, starts)
+        return tmp_path / name
+
+    return write
 
 
 @pytest.fixture
 def counts():
-    """Two scans of three fields of view; every count differs, so that no two can be swapped."""
+    """Two scans of three fields of view; all counts differ, so that an exchange is noticed."""
     return 40000 + np.arange(2 * 3 * 22).reshape(2, 3, 22)
 
 

@@ -1,8 +1,10 @@
-"""The ATMS tables are functions of stored rows: exact strings from made-up ones."""
+"""The ATMS tables are functions of stored rows: exact strings from invented rows."""
 
 import pytest
 
 from emgpr.experiments.atms_results import caption, summary, text
+
+pytestmark = pytest.mark.slow
 
 
 def a_row(method, experiment, fold, errors, seconds=2.0):
@@ -25,9 +27,9 @@ ROWS = [
 ]
 
 
-def test_the_table():
+def test_the_table_shows_ours_and_the_printed():
     assert text(summary(ROWS, "mse")).splitlines() == [
-        "| Task       |         |                GP |              EMGPR |",
+        "| Output     |         |                GP |              EMGPR |",
         "|:-----------|--------:|------------------:|-------------------:|",
         "| ch01       |    ours | 0.02200 (2.8e-03) |  0.01500 (0.0e+00) |",
         "|            | printed | 0.01378 (2.9e-03) |  0.01165 (1.9e-03) |",
@@ -44,22 +46,22 @@ def test_the_table():
     ]
 
 
-def test_an_experiment_is_the_mean_of_its_folds_however_many():
+def test_an_experiment_is_the_mean_of_the_folds_that_were_run():
     gp, ours = summary(ROWS, "mae")
     assert gp["error"] == pytest.approx({"ch01": 0.22, "ch02": 0.42, "overall": 0.32})
     assert ours["experiments"] == 2
     assert ours["folds"] == 3
     assert ours["printed"]["where"] == "Supplement, Table 1, column 5"
-    assert "Folds done: GP 4, EMGPR 3." in caption("mae", [gp, ours])
+    assert "Number of folds: GP 4, EMGPR 3." in caption("mae", [gp, ours])
 
 
-def test_one_experiment_has_no_spread_and_no_difference():
+def test_one_experiment_has_no_standard_deviation_and_no_difference():
     table = text(summary([row for row in ROWS if row["experiment"] == 0], "mse"))
     assert "| ch01       |    ours |           0.02000 |           0.01500 |" in table
     assert "| minus GP   |  ± s.e. |                 – |                 – |" in table
 
 
-def test_a_method_that_was_not_printed_stands_alone():
+def test_a_method_that_was_not_printed_has_no_printed_column():
     rows = [row | {"method": "Mine"} for row in ROWS[:4]]
     (mine,) = summary(rows, "mse")
     assert mine["printed"] is None

@@ -1,4 +1,4 @@
-"""Jura's table and figures are functions of stored rows: exact strings from made-up ones."""
+"""The Jura table and figures are functions of stored rows: exact strings from invented rows."""
 
 import matplotlib.image
 import pytest
@@ -12,6 +12,8 @@ from emgpr.experiments.jura_results import (
     table_1,
     table_1_text,
 )
+
+pytestmark = pytest.mark.slow
 
 SLOW = "Step 2: it took too long."
 
@@ -39,7 +41,7 @@ ROWS = [
 ]
 
 
-def test_the_short_table():
+def test_the_short_table_has_only_what_was_run_and_its_warnings():
     run = [entry for entry in table_1(ROWS) if entry["restarts"]]
     assert table_1_text(run, SHORT).splitlines() == [
         "| Approach         |    MAE | printed | minus no transfer |",
@@ -52,7 +54,7 @@ def test_the_short_table():
     ]
 
 
-def test_the_whole_table_lists_what_is_only_printed_too():
+def test_the_full_table_includes_approaches_that_were_only_printed():
     lines = table_1_text(table_1(ROWS)).splitlines()
     width = len(lines[0])
     assert lines[3] == (
@@ -71,7 +73,7 @@ def test_the_whole_table_lists_what_is_only_printed_too():
     assert {len(line) for line in lines[:-2]} == {width}
 
 
-def test_one_restart_has_no_spread_and_a_baseline_no_time():
+def test_one_restart_has_no_standard_deviation_and_a_baseline_no_time():
     entries = {entry["approach"]: entry for entry in table_1(ROWS)}
     assert entries["Median of Cd"]["sd"] is None
     assert entries["Median of Cd"]["time"] is None
@@ -111,7 +113,7 @@ def batch_size_rows(restarts, sizes=BATCH_SIZES):
     ]
 
 
-def test_errors_by_batch_size():
+def test_errors_are_listed_by_batch_size():
     text = batch_sizes_text(batch_sizes(batch_size_rows(2, sizes=[40, 9])))
     assert text.splitlines() == [
         "| Approach         | N0 | overall |     Cd |      Ni |       Zn | SD (overall) "
@@ -138,6 +140,6 @@ def test_both_figures_are_drawn(tmp_path):
         assert matplotlib.image.imread(path).shape == (975, 1350, 4)
 
 
-def test_one_restart_has_no_figure_of_spread(tmp_path):
+def test_one_restart_has_no_figure_of_standard_deviations(tmp_path):
     written = draw(batch_sizes(batch_size_rows(1)), tmp_path)
     assert [path.name for path in written] == ["batch-size-mae.png"]

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import emgpr
 from emgpr.datasets import load_amsua, load_jura
+from emgpr.kernels import NAMED_KERNELS
 
 from .answers import Answers, Found, Number, numbered, settings_of
 from .storage import DATA
@@ -297,7 +298,10 @@ def of_model(path: Path) -> Found:
     X, _ = model.training_data()
     median, std = model.predict(X.iloc[:3] + 0.01, return_std=True)
     yield "class", type(model).__name__
-    for name, value in settings_of(model).items():
+    settings = settings_of(model)
+    if isinstance(model.kernel, str) and model.kernel in NAMED_KERNELS:  # compare what it means
+        settings["kernel"] = repr(NAMED_KERNELS[model.kernel])
+    for name, value in settings.items():
         yield f"settings/{name}", value
     yield "median", Number(median, std)
     yield "std", Number(std, std)

@@ -33,7 +33,8 @@ def plans() -> Found:
 
 def _plan(name: str, plan: Any) -> Found:
     steps = (*plan.steps, plan.prediction)
-    yield f"{name}/steps", json.dumps([step.name for step in plan.steps])
+    names = [step.name.replace("optimisation", "ascent") for step in plan.steps]  # as in 981b750
+    yield f"{name}/steps", json.dumps(names)
     yield f"{name}/table", [plan.n_sites, plan.n_outputs, plan.n_readings]
     yield f"{name}/readings", [step.n_readings for step in steps]
     yield f"{name}/matrices", [step.n_matrices for step in steps]

@@ -7,6 +7,8 @@ import pytest
 from .commands import COMMANDS, outcome, prefixed, prepare
 from .storage import DATA, REFITTED, differences, read
 
+pytestmark = pytest.mark.slow
+
 UNFITTED = 1e-6  # tolerance where nothing is learned; a GeoTIFF has 32 bits
 
 

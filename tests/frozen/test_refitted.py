@@ -16,6 +16,8 @@ from .storage import DATA, REFITTED, STORED, differences, read
 from .studies import EXACT, LEARNED, ONE_PASS, study
 from .tables import table
 
+pytestmark = pytest.mark.slow
+
 # To be marked as slow, once that marker is registered.
 
 ONE_PASS_TOLERANCE = REFITTED  # of OnePassGP, which climbs from sums of its own

@@ -12,6 +12,8 @@ from .storage import DATA, STORED, differences, read
 from .studies import STUDIES
 from .tables import table
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_stored_model_answers_as_it_did(name):

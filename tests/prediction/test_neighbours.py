@@ -4,28 +4,28 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
-from simulated import nearest, posterior, world
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from emgpr.observations import Observations
-from emgpr.prediction import condition_on_neighbours
+from emgpr.prediction import condition_on_neighbours, neighbouring_sites
+from emgpr.prediction.neighbours import column_scales, unique_per_row
+from tests.simulated import nearest, posterior, world
 
 
-@pytest.mark.parametrize("correlated", [False, True])
-@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize(("missing", "correlated"), [(0.0, False), (0.3, True)])
 @pytest.mark.parametrize("n", [1, 4, 11])
-def test_each_site_is_predicted_from_its_nearest(rng, n, missing, correlated):
+def test_each_location_is_predicted_from_the_nearest_readings(rng, n, missing, correlated):
     made = world(rng, missing=missing, correlated=correlated)
     x_new = rng.uniform(size=(5, 2))
-    belief = condition_on_neighbours(made.seen, x_new, made.kernels, made.W[None], made.noise, n)
-    for i, site in enumerate(x_new):
-        mean, cov = posterior(nearest(made, site, n), site[None])
-        assert_allclose(belief.mean[0, i], mean[0], atol=1e-9)
-        assert_allclose(belief.cov[0, i], cov[0], atol=1e-9)
+    predicted = condition_on_neighbours(made.observations, x_new, made.model, n)
+    for i, location in enumerate(x_new):
+        mean, cov = posterior(nearest(made, location, n), location[None])
+        assert_allclose(predicted.mean[0, i], mean[0], atol=1e-9)
+        assert_allclose(predicted.cov[0, i], cov[0], atol=1e-9)
 
 
-def test_near_is_measured_in_length_scales_where_the_columns_have_their_own(rng):
+def test_distances_are_measured_in_length_scales_if_columns_have_their_own(rng):
     """The first column in metres, the second in millimetres."""
     made = world(rng, Q=2, D=2, k=1)
     unit = np.array([1.0, 1e3])
@@ -33,40 +33,96 @@ def test_near_is_measured_in_length_scales_where_the_columns_have_their_own(rng)
     made = replace(made, X=made.X * unit, kernels=kernels)
     scale = np.sqrt([0.3 * 0.6, 400.0 * 900.0])
     x_new = rng.uniform(size=(6, 2)) * unit
-    belief = condition_on_neighbours(made.seen, x_new, kernels, made.W[None], made.noise, 4)
-    expected = [posterior(nearest(made, site, 4, scale), site[None])[0][0] for site in x_new]
-    assert_allclose(belief.mean[0], expected, atol=1e-9)
-    in_metres = [posterior(nearest(made, site, 4), site[None])[0][0] for site in x_new]
-    assert not np.allclose(belief.mean[0], in_metres, atol=1e-3)
+    predicted = condition_on_neighbours(made.observations, x_new, made.model, 4).mean[0]
+    expected = [posterior(nearest(made, x, 4, scale), x[None])[0][0] for x in x_new]
+    assert_allclose(predicted, expected, atol=1e-9)
+    in_metres = [posterior(nearest(made, x, 4), x[None])[0][0] for x in x_new]
+    assert not np.allclose(predicted, in_metres, atol=1e-3)
 
 
-def test_a_site_where_nothing_was_measured_takes_no_neighbours_place(rng):
-    """A NaN reading equals its absence, here too."""
+def test_column_scales_are_geometric_means_over_kernels_with_a_scale_for_each_column():
+    kernels = [2.0 * RBF([1.0, 4.0]), RBF(7.0), Matern([9.0, 1.0]) + RBF([3.0, 2.0])]
+    assert_allclose(column_scales(kernels, 2), [3.0, 2.0])
+    assert_array_equal(column_scales([RBF(7.0)], 2), [1.0, 1.0])
+    assert_array_equal(column_scales([RBF([7.0])], 2), [1.0, 1.0])
+    assert_allclose(column_scales([RBF([7.0])], 1), [7.0])
+
+
+def test_an_empty_site_is_no_neighbour(rng):
     made = world(rng)
-    site = np.array([[0.5, 0.5]])
-    empty = replace(
+    location = np.array([[0.5, 0.5]])
+    with_empty = replace(
         made,
-        X=np.vstack([np.tile(site, (4, 1)), made.X]),
+        X=np.vstack([np.tile(location, (4, 1)), made.X]),
         Y=np.vstack([np.full((4, 3), np.nan), made.Y]),
     )
-    given = site, made.kernels, made.W[None], made.noise, 4
-    with_empty = condition_on_neighbours(empty.seen, *given)
-    without = condition_on_neighbours(made.seen, *given)
-    assert_allclose(with_empty.mean, without.mean, rtol=1e-9)
-    assert_allclose(with_empty.cov, without.cov, rtol=1e-9)
+    ours, theirs = (
+        condition_on_neighbours(table.observations, location, made.model, 4)
+        for table in (with_empty, made)
+    )
+    assert_allclose(ours.mean, theirs.mean, rtol=1e-9)
+    assert_allclose(ours.cov, theirs.cov, rtol=1e-9)
 
 
-def test_an_output_measured_rarely_is_not_crowded_out_by_the_others(rng):
+def test_an_output_measured_rarely_has_as_many_neighbours_as_the_others(rng):
     """Two unrelated outputs, one measured at every tenth site: each is predicted as if alone."""
     made = world(rng, N=60, D=2, Q=2, k=1)
-    W = np.eye(2)[..., None]
+    made = replace(made, W=np.eye(2)[..., None])
     made.Y[np.arange(60) % 10 > 0, 0] = np.nan
-    known = Observations.from_table(made.X, made.Y)
-    alone = Observations.from_table(made.X, made.Y[:, :1])
+    alone = replace(
+        made, Y=made.Y[:, :1], kernels=made.kernels[:1], W=np.ones((1, 1, 1)),
+        noise=made.noise[:1, :1],
+    )  # fmt: skip
     x_new = rng.uniform(size=(5, 2))
-    both = condition_on_neighbours(known, x_new, made.kernels, W[None], made.noise, 4)
-    one = condition_on_neighbours(
-        alone, x_new, made.kernels[:1], np.ones((1, 1, 1, 1)), made.noise[:1, :1], 4
-    )
+    both, one = (condition_on_neighbours(m.observations, x_new, m.model, 4) for m in (made, alone))
     assert_allclose(both.mean[..., 0], one.mean[..., 0])
     assert_allclose(both.cov[..., 0, 0], one.cov[..., 0, 0])
+
+
+def test_neighbouring_sites_are_those_near_any_location_for_some_output():
+    x = np.arange(6.0)[:, None]
+    Y = np.column_stack([np.ones(6), [1.0, np.nan, np.nan, np.nan, np.nan, 1.0]])
+    table = Observations.from_table(x, Y)
+    near = neighbouring_sites(table, np.array([[0.9], [2.1]]), [RBF()], 1)
+    assert_array_equal(near, [0, 1, 2])  # the second output was measured at 0 and 5 only
+    assert_array_equal(neighbouring_sites(table, np.array([[4.0]]), [RBF()], 2), [0, 3, 4, 5])
+    empty = Observations.from_table(x, np.full((6, 2), np.nan))
+    assert len(neighbouring_sites(empty, x, [RBF()], 2)) == 0
+
+
+def test_without_readings_the_prior_remains(rng):
+    made = world(rng)
+    empty = made.table(np.full_like(made.Y, np.nan)).observations
+    predicted = condition_on_neighbours(empty, made.X[:3], made.model, 4)
+    assert_array_equal(predicted.mean, 0.0)
+    assert_allclose(predicted.cov, made.model.prior_covariance(made.X[:3]))
+
+
+def test_no_locations_are_no_predictions(rng):
+    made = world(rng)
+    predicted = condition_on_neighbours(made.observations, np.empty((0, 2)), made.model, 4)
+    assert predicted.mean.shape == (1, 0, 3)
+
+
+def test_the_search_for_neighbours_is_prepared_once(rng, monkeypatch):
+    """For a table, its coupled outputs, the scales and the number of neighbours."""
+    import emgpr.prediction.neighbours as module
+
+    made, built = world(rng), []
+    table, real = made.observations, module.KDTree
+
+    def noted(x):
+        built.append(len(x))
+        return real(x)
+
+    monkeypatch.setattr(module, "KDTree", noted)
+    for n, expected in ((4, 1), (4, 1), (5, 2)):
+        condition_on_neighbours(table, made.X[:2], made.model, n)
+        assert len(built) == expected  # of a complete table, one for all outputs
+
+
+def test_sites_that_several_outputs_share_count_once():
+    assert_array_equal(
+        unique_per_row(np.array([[4, 4, 2], [7, -1, 7], [1, 0, -1]])), [[4, 2], [7, -1], [1, 0]]
+    )
+    assert unique_per_row(np.array([[-1, -1]])).shape == (1, 0)

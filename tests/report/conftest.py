@@ -1,13 +1,13 @@
-"""Models to report on: gaps and an ensemble, fourteen outputs, one, one input, three, the globe."""
+"""Models to report on: gaps and an ensemble, six outputs, one, one input, three, the globe."""
 
 import copy
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from page_reader import Page
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 import emgpr
@@ -15,17 +15,21 @@ from emgpr import EMGPR, IndependentGP
 from emgpr.datasets import jura_table, load_amsua
 from emgpr.report import charts, write_report
 
+from .page_reader import Page
+
+MODELS = ["metals", "joint", "channels", "cadmium", "core", "soil", "globe", "hostile"]
 TITLE, UNIT = "<b>Jura</b> & more", "<i>mg</i>/kg"
-HOSTILE = (
+HOSTILE_OUTPUTS = (
     "<script>alert(1)</script>",
     "</script><img src=x onerror=alert(2)>",
-    "a\"b'c&d <!-- {{ 7 * 7 }} $\\bad$ " + "long" * 30,
+    "$\\bad$ a\"b'c&d <!-- {{ 7 * 7 }} " + "long" * 30,
 )
+HOSTILE_INPUTS = ('"><script>alert(3)</script>', "&lt;y&gt;")
 
 
 def fitted(model, X, Y):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that few iterations are few
+        warnings.simplefilter("ignore")  # about few iterations
         return model.set_params(random_state=0, max_iter=15, n_restarts=1).fit(X, Y)
 
 
@@ -34,13 +38,13 @@ def metals():
     """Cd, Ni and Zn on logarithms at 90 sites, Cd missing at a third: an ensemble of three."""
     jura = jura_table()
     rows = np.r_[100:160, 270:300]
-    model = EMGPR.paper(kernel=Matern(0.3, "fixed", nu=1.5), transform="log", batch_size=30)
+    model = EMGPR.paper(kernel=Matern(0.3, "fixed", nu=1.5), output_transform="log", batch_size=30)
     return fitted(model, jura.X.iloc[rows], jura.Y.iloc[rows])
 
 
 @pytest.fixture(scope="session")
 def joint():
-    """Two metals by the joint ascent, with correlated noise and a row without readings."""
+    """Two metals with joint optimisation, correlated noise and a row without readings."""
     jura = jura_table(["Ni", "Zn"], withheld=None)
     Y = jura.Y[:60].copy()
     Y.iloc[7] = np.nan
@@ -50,18 +54,18 @@ def joint():
 
 @pytest.fixture(scope="session")
 def channels():
-    """All 14 channels of AMSU-A at 60 sites, a fifth of the readings missing."""
+    """Six channels of AMSU-A at 60 sites, a fifth of the readings missing."""
     swath = load_amsua()
     rng = np.random.default_rng(0)
     rows = np.sort(rng.permutation(630)[:60])
-    Y = swath.Y.iloc[rows].mask(rng.uniform(size=(60, 14)) < 0.2)
-    kernels = [RBF(scale, "fixed") for scale in np.linspace(2, 8, 14)]
+    Y = swath.Y.iloc[rows, :6].mask(rng.uniform(size=(60, 6)) < 0.2)
+    kernels = [RBF(scale, "fixed") for scale in np.linspace(2, 8, 6)]
     return fitted(EMGPR.paper(kernel=kernels, batch_size=30), swath.X.iloc[rows], Y)
 
 
 @pytest.fixture(scope="session")
 def cadmium():
-    """One output, a flat y, from arrays without names."""
+    """One output, a 1-D y, from arrays without names."""
     jura = jura_table(["Cd"], withheld=None)
     kernel = Matern(0.3, "fixed", nu=1.5)
     X, y = jura.X[100:150].to_numpy(), jura.Y["Cd"][100:150].to_numpy()
@@ -78,7 +82,7 @@ def core():
         {"clay": np.sin(depth) + noise[0], "iron": np.exp(1 + np.sin(depth) + noise[1])}
     )
     Y.loc[10:20, "iron"] = np.nan
-    model = EMGPR.paper(kernel=RBF(1.3, "fixed"), transform={"iron": "log"}, batch_size=None)
+    model = EMGPR.paper(kernel=RBF(1.3, "fixed"), output_transform={"iron": "log"}, batch_size=None)
     return fitted(model, pd.DataFrame({"depth": depth}), Y)
 
 
@@ -104,23 +108,29 @@ def globe():
 
 @pytest.fixture(scope="session")
 def hostile(metals):
-    """Names that would be code if a page let them."""
-    X, Y = metals.training_data()
-    X = X.set_axis(['"><script>alert(3)</script>', "&lt;y&gt;"], axis=1)
-    return fitted(EMGPR.paper(kernel=RBF(0.3, "fixed")), X, Y.set_axis(list(HOSTILE), axis=1))
-
-
-@pytest.fixture(scope="session")
-def broken(metals):
-    """An ensemble of which two members failed, and that did not converge."""
+    """Names that would be code if the page did not escape them."""
     model = copy.copy(metals)
-    model.n_members_failed_, model.converged_ = 2, False
+    model.output_scaler_ = replace(metals.output_scaler_, names=HOSTILE_OUTPUTS)
+    model.input_spec_ = replace(metals.input_spec_, feature_names=HOSTILE_INPUTS)
     return model
 
 
 @pytest.fixture(scope="session")
+def failed(metals):
+    """An ensemble that did not converge and of which two members failed."""
+    model = copy.copy(metals)
+    model.fit_summary_ = replace(metals.fit_summary_, n_members_failed=2, converged=False)
+    return model
+
+
+@pytest.fixture(params=MODELS)
+def model(request):
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="session")
 def page_of(tmp_path_factory):
-    """The report on a model or a file of one, made once; with a title and units as bad as names."""
+    """The report on a model or file, made once; title and units are as hostile as names."""
     made = {}
 
     def report(model) -> Page:
@@ -130,7 +140,7 @@ def page_of(tmp_path_factory):
             X, Y = (emgpr.load(model) if isinstance(model, Path) else model).training_data()
             units = {Y.columns[0]: UNIT, X.columns[0]: "km"}
             with pytest.MonkeyPatch.context() as coarse:
-                coarse.setattr(charts, "FINEST", 24)
+                coarse.setattr(charts, "MAX_LONGER_SIDE", 24)
                 made[key] = Page.read(write_report(model, path, title=TITLE, units=units))
         return made[key]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Reader(HTMLParser):
-    """Takes a page apart, as a browser would as far as tags go."""
+    """Splits a page into tags, text, scripts and tables."""
 
     def __init__(self):
         super().__init__()
@@ -26,7 +26,7 @@ class Reader(HTMLParser):
         elif tag == "tr":
             self.row = []
         elif tag in ("td", "th") and self.row is not None:
-            self.row.append(Cell(marks=attributes.get("class", "")))
+            self.row.append(Cell(style=attributes.get("class", "")))
         elif tag == "data" and self.row:
             self.row[-1].value = float(attributes["value"])
         elif tag == "script":
@@ -59,7 +59,7 @@ class Reader(HTMLParser):
 class Cell:
     text: str = ""
     value: float | None = None
-    marks: str = ""
+    style: str = ""
 
 
 @dataclass
@@ -68,12 +68,17 @@ class Table:
     rows: list = field(default_factory=list)
 
     def column(self, head: str) -> dict:
-        """Cells under a head, by the name of their row."""
+        """Cells of a column, by the name of their row."""
         i = [cell.text for cell in self.rows[0]].index(head)
         return {row[0].text: row[i] for row in self.rows[1:]}
 
+    def numbers(self, head: str) -> np.ndarray:
+        """The numbers of a column, NaN where there is none."""
+        cells = self.column(head).values()
+        return np.array([np.nan if cell.value is None else cell.value for cell in cells])
+
     def facts(self) -> dict:
-        """Of a table of names and values."""
+        """Values by name, of a table with two columns."""
         return {row[0].text: row[1] for row in self.rows}
 
 
@@ -96,7 +101,7 @@ class Page:
 
     @property
     def data(self) -> dict:
-        """What the script draws from."""
+        """The data of the script."""
         (found,) = [text for attributes, text in self.scripts if attributes.get("id") == "data"]
         return json.loads(found)
 
@@ -105,5 +110,5 @@ class Page:
         return [base64.b64decode(source.partition(",")[2]) for source in sources]
 
 
-def unpacked(text: str, kind: str = "<f4") -> np.ndarray:
-    return np.frombuffer(base64.b64decode(text), dtype=kind).astype(float)
+def unpack(text: str, dtype: str = "<f4") -> np.ndarray:
+    return np.frombuffer(base64.b64decode(text), dtype=dtype).astype(float)

@@ -1,11 +1,21 @@
-"""A fit in a process of its own, for tests that end it: python long_fit.py KIND OUT [CHECKPOINT].
+"""Fits in processes of their own, for tests that end them.
 
-Says "begun" when it begins, and writes all that was learned and predicted when it ends.
+`python long_fit.py KIND FOLDER` prints "begun" and fits with the checkpoint FOLDER/fit.ck.
+
+`python long_fit.py KIND FOLDER KILLS` fits without interruption, and then with a checkpoint after
+being killed so many times: at random moments, and at last as soon as results were stored. It writes
+what was fitted and predicted to FOLDER/whole.npz and FOLDER/resumed.npz. Each fit is a fork, which
+saves importing everything again.
 """
 
+import contextlib
+import os
+import signal
 import sys
+import traceback
 import warnings
-from time import monotonic
+from pathlib import Path
+from time import monotonic, sleep
 
 import numpy as np
 
@@ -13,18 +23,20 @@ from emgpr import EMGPR, checkpoint
 from emgpr.weights import fit
 
 MODELS = {
-    "paper": (lambda **more: EMGPR.paper(batch_size=12, random_state=1, **more), 288),
-    "joint": (lambda **more: EMGPR(transform=None, random_state=1, **more), 80),
+    "paper": (lambda **more: EMGPR.paper(batch_size=12, random_state=1, **more), 216),
+    "joint": (lambda **more: EMGPR(output_transform=None, random_state=1, **more), 70),
     "workers": (
-        lambda **more: EMGPR(batch_size=40, transform=None, n_jobs=2, random_state=1, **more),
+        lambda **more: EMGPR(
+            batch_size=40, output_transform=None, n_jobs=2, random_state=1, **more
+        ),
         80,
     ),
-    "endless": (lambda **more: EMGPR(max_iter=10**9, random_state=1, **more), 150),
+    "endless": (lambda **more: EMGPR(max_iter=10**9, random_state=1, **more), 100),
     "endless workers": (lambda **more: EMGPR.paper(n_jobs=2, **more), 600),
 }
 
 
-def a_table(N):
+def simulate(N):
     rng = np.random.default_rng(5)
     X = rng.uniform(size=(N, 2))
     f, g = np.sin(7 * X[:, 0]), np.cos(6 * X[:, 1] + X[:, 0])
@@ -33,7 +45,7 @@ def a_table(N):
     return X, Y
 
 
-def learned(model, X):
+def results(model, X):
     """All arrays of a fitted model, and its predictions."""
     mean, std = model.predict(X[:20] + 0.01, return_std=True)
     return {
@@ -41,7 +53,7 @@ def learned(model, X):
         "noise": model.noise_,
         "theta": np.concatenate([kernel.theta for kernel in model.kernels_]),
         "history": np.array([stage.log_likelihood for stage in model.history_]),
-        "height": np.array(model.log_marginal_likelihood_value_),
+        "log_likelihood": np.array(model.log_marginal_likelihood_value_),
         "sites": np.concatenate(model.batches_),
         "alone": np.array([str(sorted(model.alone_.items()))]),
         "n_iter": np.array(model.n_iter_),
@@ -51,25 +63,83 @@ def learned(model, X):
 
 
 def never_ending(*given, **settings):
-    """A search that goes round and round, a step of a tenth of a second at a time."""
+    """Stand in for a search: steps of a fraction of a second for ten minutes."""
     began = monotonic()
     while monotonic() < began + 600:
         np.linalg.inv(np.eye(300))
 
 
-if __name__ == "__main__":  # and not where doctests are looked for
-    warnings.simplefilter("ignore")
-    checkpoint.EVERY, checkpoint.SHARE = 0.0, 1.0  # after every piece: there is much to resume
-    fit.room = lambda device: 32.0 * 36**2 * 8  # eight members of 36 readings at a time
-    kind, out, *path = sys.argv[1:]
+def fit_and_store(kind, out, path):
     make, N = MODELS[kind]
-    X, Y = a_table(N)
-    if kind == "endless":
-        sys.modules["emgpr.weights.refine"].minimize = never_ending
-    if kind == "endless workers":
-        fit._fit = never_ending
-    print("begun", flush=True)
+    X, Y = simulate(N)
+    np.savez(out, **results(make(checkpoint=path).fit(X, Y), X))
+
+
+def after(seconds):
+    end = monotonic() + seconds
+    return lambda: monotonic() >= end
+
+
+def when_grown(path):
+    sizes = []
+
+    def has_grown():
+        sizes.extend([path.stat().st_size] if path.exists() else [])
+        return bool(sizes) and sizes[-1] > sizes[0]
+
+    return has_grown
+
+
+def fork_fit(kind, out, path=None, kill_now=lambda: False):
+    """Fit in a fork with a process group of its own; tell whether it ended before being killed."""
+    pid = os.fork()
+    if not pid:
+        os.setsid()
+        status = 1
+        with contextlib.suppress(BaseException):
+            try:
+                fit_and_store(kind, out, path)
+                status = 0
+            except BaseException:
+                traceback.print_exc()
+        os._exit(status)
+    ended = status = 0
+    while not ended and not kill_now():
+        sleep(0.005)
+        ended, status = os.waitpid(pid, os.WNOHANG)
+    with contextlib.suppress(ProcessLookupError):  # workers are in the same group
+        os.killpg(pid, signal.SIGKILL)
+    if not ended:
+        os.waitpid(pid, 0)
+    if status:
+        sys.exit(f"The fit of {kind!r} failed.")
+    return bool(ended)
+
+
+def kill_and_resume(kind, folder, kills):
+    whole, resumed, path = folder / "whole.npz", folder / "resumed.npz", folder / "fit.ck"
+    rng = np.random.default_rng(list(kind.encode()))
     began = monotonic()
-    model = make(checkpoint=path[0] if path else None).fit(X, Y)
-    print(monotonic() - began, flush=True)
-    np.savez(out, **learned(model, X))
+    fork_fit(kind, whole)
+    seconds = monotonic() - began
+    while kills:
+        kill_now = when_grown(path) if kills == 1 else after(seconds * rng.uniform(0.02, 0.5))
+        # A fit that ends before it is killed removes its checkpoint; the next one begins again.
+        kills -= not fork_fit(kind, resumed, path, kill_now)
+    fork_fit(kind, resumed, path)
+
+
+if __name__ == "__main__":  # doctests import this module
+    warnings.simplefilter("ignore")
+    checkpoint.MIN_INTERVAL, checkpoint.MAX_TIME_SHARE = 0.0, 1.0  # write after every piece
+    fit.chunk_bytes = lambda device: 32.0 * 36**2 * 8  # eight members of 36 readings at a time
+    kind, folder, *kills = sys.argv[1:]
+    if kills:
+        kill_and_resume(kind, Path(folder), int(kills[0]))
+    else:
+        if kind == "endless":
+            sys.modules["emgpr.weights.joint"].minimize = never_ending
+        if kind == "endless workers":
+            fit._fit = never_ending
+        print("begun", flush=True)
+        fit_and_store(kind, Path(folder, "none.npz"), Path(folder, "fit.ck"))

@@ -1,4 +1,4 @@
-"""One table in the many forms it comes in: each gives the same model, bit for bit."""
+"""A table gives the same model, bit for bit, in every form in which it may be passed."""
 
 import warnings
 
@@ -6,13 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from simulated import paper
 from sklearn.gaussian_process.kernels import RBF
 
 from emgpr import EMGPR, IndependentGP
+from tests.simulated import paper, with_weights
+
+pytestmark = pytest.mark.slow
 
 RNG = np.random.default_rng(31)
-# Whole numbers, so that every type below holds them as they are.
+# Whole numbers, which every type below represents exactly.
 X = RNG.permutation(60)[:32].reshape(16, 2).astype(float)
 Y = np.round(40 * np.column_stack([np.sin(X[:, 0] / 9), np.cos(X[:, 1] / 9), np.sin(X[:, 1] / 8)]))
 GAPS = np.where(RNG.uniform(size=Y.shape) < 0.3, np.nan, Y)
@@ -91,36 +93,36 @@ def plain():
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_it_gives_the_same_numbers(form, plain):
+def test_every_form_of_a_table_gives_the_same_predictions(form, plain):
     assert_array_equal(predicted(FORMS[form](X), FORMS[form](GAPS)), plain)
 
 
-@pytest.mark.filterwarnings("ignore:Nothing was read in")
+@pytest.mark.filterwarnings("ignore:Nothing was measured in")
 @pytest.mark.parametrize("form", [pd.Series, np.array, list, tuple])
-def test_one_output_with_na_gives_the_same_numbers(form):
+def test_one_output_with_na_gives_the_predictions_of_one_with_nan(form):
     marked = form(as_objects(GAPS[:, 1], pd.NA))
     assert_array_equal(predicted(X, marked), predicted(X, GAPS[:, 1]))
 
 
-def test_a_series_of_objects_keeps_its_name():
+def test_the_name_of_a_series_of_objects_names_the_output():
     zinc = pd.Series(Y[:, 2].astype(object), name=("Zn", 1))
     model = IndependentGP(RBF(9.0, "fixed"), random_state=0).fit(X, zinc)
     assert model.output_names_ == ["('Zn', 1)"]
 
 
-def test_memory_mapped_files_give_the_same_numbers(tmp_path, plain):
+def test_memory_mapped_files_give_the_same_predictions(tmp_path, plain):
     mapped = on_disk(X, tmp_path, "x"), on_disk(GAPS, tmp_path, "y")
     assert_array_equal(predicted(*mapped), plain)
 
 
 @pytest.mark.parametrize("dtype", ["double[pyarrow]", "int64[pyarrow]"])
-def test_frames_with_arrow_beneath_give_the_same_numbers(dtype, plain):
+def test_frames_backed_by_arrow_give_the_same_predictions(dtype, plain):
     pytest.importorskip("pyarrow")
     frames = as_frame(X, dtype), as_frame(GAPS, "Int64").astype(dtype)
     assert_array_equal(predicted(*frames), plain)
 
 
-def test_arrow_tables_give_the_same_numbers_and_names(plain):
+def test_arrow_tables_give_the_same_predictions_and_names(plain):
     arrow = pytest.importorskip("pyarrow")
     tables = arrow.table(as_columns(X)), arrow.table(as_columns(GAPS))
     assert_array_equal(predicted(*tables), plain)
@@ -128,7 +130,7 @@ def test_arrow_tables_give_the_same_numbers_and_names(plain):
     assert (model.feature_names_in_.tolist(), model.output_names_) == (SITES, OUTPUTS)
 
 
-def test_polars_frames_give_the_same_numbers_and_names(plain):
+def test_polars_frames_give_the_same_predictions_and_names(plain):
     polars = pytest.importorskip("polars")
     frames = polars.DataFrame(as_columns(X)), polars.DataFrame(as_columns(GAPS))
     assert_array_equal(predicted(*frames), plain)
@@ -139,31 +141,31 @@ def test_polars_frames_give_the_same_numbers_and_names(plain):
     assert (one.predict(frames[0]).shape, one.output_names_) == ((16,), ["Zn"])
 
 
-def test_whole_numbers_and_truths_are_numbers():
+def test_integers_and_booleans_are_used_as_numbers():
     assert_array_equal(predicted(X.astype(int), Y.astype(np.int16)), predicted(X, Y))
     assert_array_equal(predicted(X, Y > 0), predicted(X, (Y > 0).astype(float)))
 
 
-def test_nothing_that_was_given_is_changed():
+def test_fit_and_predict_do_not_modify_their_arguments():
     table, outputs = X.copy(), np.ma.masked_invalid(GAPS)
     predicted(table, outputs)
     assert_array_equal(table, X)
     assert_array_equal(outputs.mask, HOLES)
 
 
-def test_the_mask_of_outputs_known_elsewhere_is_honoured():
+def test_masked_values_of_observed_are_unknown_outputs():
     model = IndependentGP(RBF(9.0, "fixed"), random_state=0).fit(X, GAPS)
-    model.weights_ = RNG.normal(size=(1, 3, 3, 1))
-    hidden = np.ma.array(Y[:3], mask=[[True, False, True]] * 3)
-    known = np.where(hidden.mask, np.nan, Y[:3])
-    places = X[:3] + 0.5
-    assert_array_equal(
-        model.predict(places, observed=hidden), model.predict(places, observed=known)
-    )
+    model = with_weights(model, RNG.normal(size=(1, 3, 3, 1)))
+    masked = np.ma.array(Y[:3], mask=[[True, False, True]] * 3)
+    with_nan = np.where(masked.mask, np.nan, Y[:3])
+    locations = X[:3] + 0.5
+    given_nan = model.predict(locations, observed=with_nan)
+    assert_array_equal(model.predict(locations, observed=masked), given_nan)
+    assert not np.allclose(model.predict(locations), given_nan)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_one_output_comes_back_in_the_shape_it_came_in():
+def test_predictions_of_one_output_have_as_many_axes_as_y():
     for make in (EMGPR, EMGPR.paper):
         flat, column = (make(max_iter=5, random_state=0).fit(X, y) for y in (Y[:, 0], Y[:, :1]))
         shapes = [[part.shape for part in m.predict(X, return_std=True)] for m in (flat, column)]

@@ -1,13 +1,13 @@
-"""What cannot be used is refused, and the message says which column, which row, and what to do."""
+"""Data that cannot be used raise errors that name the column, the row and the remedy."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
-from simulated import smooth_table
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from emgpr import EMGPR, IndependentGP
+from tests.simulated import smooth_table
 
 RNG = np.random.default_rng(13)
 X, Y = smooth_table(RNG, N=12)
@@ -26,7 +26,7 @@ def model():
     return IndependentGP(RBF(0.4, "fixed"), random_state=0).fit(SITES, METALS)
 
 
-REFUSED_IN_FIT = {
+FIT_ERRORS = {
     "NaN in X": (
         with_value(SITES, "north", 7, np.nan),
         METALS,
@@ -72,7 +72,7 @@ REFUSED_IN_FIT = {
     ),
     "no rows": (SITES[:0], METALS[:0], "0 sample.*minimum of 1.*filter or the file"),
     "no columns in Y": (SITES, METALS[[]], "[Nn]o columns|0 feature"),
-    "no y": (SITES, None, "y.*None.*one column an output"),
+    "no y": (SITES, None, "y is None.*one column for each output"),
     "two columns of one name in X": (SITES.set_axis(["east"] * 2, axis=1), METALS, "east"),
     "two columns of one name in Y": (SITES, METALS.set_axis(["Cd", "Ni", "Cd"], axis=1), "Cd"),
     "three axes in Y": (X, Y[:, :, None], "dim"),
@@ -80,14 +80,14 @@ REFUSED_IN_FIT = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED_IN_FIT)
-def test_fit_refuses(case):
-    X, Y, message = REFUSED_IN_FIT[case]
+@pytest.mark.parametrize("case", FIT_ERRORS)
+def test_fit_raises_an_error_that_names_the_fault(case):
+    X, Y, message = FIT_ERRORS[case]
     with pytest.raises(ValueError, match=f"(?s){message}"):
         EMGPR(random_state=0).fit(X, Y)
 
 
-REFUSED_IN_PREDICT = {
+PREDICT_ERRORS = {
     "columns in another order": (SITES[["north", "east"]], "feature names.*same order"),
     "a column missing": (SITES[["east"]], "missing.*north"),
     "a column unknown": (SITES.rename(columns={"north": "up"}), "unseen.*up.*missing.*north"),
@@ -97,23 +97,23 @@ REFUSED_IN_PREDICT = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED_IN_PREDICT)
-def test_predict_refuses(model, case):
-    sites, message = REFUSED_IN_PREDICT[case]
+@pytest.mark.parametrize("case", PREDICT_ERRORS)
+def test_predict_raises_an_error_that_names_the_fault(model, case):
+    sites, message = PREDICT_ERRORS[case]
     with pytest.raises(ValueError, match=f"(?s){message}"):
         model.predict(sites)
 
 
-def test_predict_refuses_another_number_of_columns():
+def test_predict_raises_an_error_for_another_number_of_columns():
     model = IndependentGP(RBF(0.4, "fixed"), random_state=0).fit(X, Y)
     with pytest.raises(ValueError, match=r"1 features.*expecting 2"):
         model.predict(X[:, :1])
 
 
-REFUSED_AS_OBSERVED = {
+OBSERVED_ERRORS = {
     "an unknown output": (
         pd.DataFrame({"Pb": [1.0, 2.0]}),
-        r"\['Pb'\].*outputs are \['Cd', 'Ni', 'Zn'\]",
+        r"\['Pb'\].*columns from \['Cd', 'Ni', 'Zn'\]",
     ),
     "too few columns": (np.ones((2, 2)), r"\(2, 2\); expected \(2, 3\).*NaN where unknown"),
     "a vector": (np.ones(2), r"\(2,\); expected \(2, 3\)"),
@@ -124,16 +124,16 @@ REFUSED_AS_OBSERVED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED_AS_OBSERVED)
-def test_observed_refuses(model, case):
-    observed, message = REFUSED_AS_OBSERVED[case]
+@pytest.mark.parametrize("case", OBSERVED_ERRORS)
+def test_observed_outputs_raise_an_error_that_names_the_fault(model, case):
+    observed, message = OBSERVED_ERRORS[case]
     with pytest.raises(ValueError, match=f"(?s){message}"):
         model.predict(SITES[:2], observed=observed)
 
 
-def test_under_a_log_what_is_not_positive_is_refused_by_output_and_row():
+def test_a_log_of_values_that_are_not_positive_raises_an_error_with_output_and_rows():
     positive = METALS.abs() + 1
-    model = IndependentGP(RBF(0.4, "fixed"), transform="log", random_state=0)
+    model = IndependentGP(RBF(0.4, "fixed"), output_transform="log", random_state=0)
     bad = with_value(with_value(positive, "Ni", 4, 0.0), "Ni", 9, -1.0)
     with pytest.raises(ValueError, match=r"'Ni' has 2.*rows \[4, 9\].*detection limit"):
         model.fit(SITES, bad)
@@ -142,13 +142,13 @@ def test_under_a_log_what_is_not_positive_is_refused_by_output_and_row():
         model.predict(SITES[:2], observed=pd.DataFrame({"Zn": [1.0, -3.0]}))
 
 
-def test_a_kernel_of_nothing_but_noise_is_refused():
-    with pytest.raises(ValueError, match=r"nothing but noise.*such as RBF"):
+def test_a_kernel_without_signal_raises_an_error():
+    with pytest.raises(ValueError, match=r"only noise.*such as RBF"):
         EMGPR(WhiteKernel()).fit(X, Y)
 
 
-REFUSED_AS_ARRAYS = {
-    "no X": (None, Y, "X is None; give one row a site"),
+ARRAY_ERRORS = {
+    "no X": (None, Y, "X is None; pass one row for each site"),
     "a mask in X": (np.ma.masked_less(X, 0.2), Y, "X contains NaN: input column '0', row .*Drop"),
     "NA among objects in X": (
         SITES.astype(object).mask(X > 0.9, pd.NA),
@@ -173,7 +173,7 @@ REFUSED_AS_ARRAYS = {
     "an X of 1e200": (X * [1e200, 1], Y, r"Input column '0' reaches .*e\+199.*too large"),
     "an X of 1e-200": (X * [1, 1e-200], Y, "Input column '1' reaches .*too small"),
     "a number for X": (3.0, Y, "Expected 2D array, got scalar"),
-    "a number for Y": (X, 3.0, "y is a single number, 3; give one row a site"),
+    "a number for Y": (X, 3.0, "y is a single number, 3; pass one row for each site"),
     "more rows of Y": (X[:9], Y, "X has 9 rows and Y has 12.*Write NaN"),
     "dicts in X": ([{"east": 1.0}] * 12, Y, "dict|number"),
     "minus infinity in X": (np.where(X > 0.9, -np.inf, X), Y, "X contains infinity.*Drop"),
@@ -181,19 +181,19 @@ REFUSED_AS_ARRAYS = {
 
 
 @pytest.mark.parametrize("make", [EMGPR, EMGPR.paper])
-@pytest.mark.parametrize("case", REFUSED_AS_ARRAYS)
-def test_fit_refuses_arrays(case, make):
-    X, Y, message = REFUSED_AS_ARRAYS[case]
+@pytest.mark.parametrize("case", ARRAY_ERRORS)
+def test_fit_to_arrays_raises_an_error_that_names_the_fault(case, make):
+    X, Y, message = ARRAY_ERRORS[case]
     with pytest.raises((ValueError, TypeError), match=f"(?s){message}"):
         make(random_state=0).fit(X, Y)
 
 
-def test_a_sparse_matrix_is_refused_and_how_to_go_on_is_said():
+def test_the_error_for_a_sparse_matrix_says_how_to_convert_it():
     with pytest.raises(TypeError, match=r"Sparse data .*toarray"):
         EMGPR().fit(csr_matrix(X), Y)
 
 
-def test_text_in_a_polars_column_is_named():
+def test_the_error_for_text_in_a_polars_frame_names_its_column():
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame({"east": ["near"] * 12, "north": X[:, 1]})
     with pytest.raises(ValueError, match=r"Column 'east' of X.*could not convert 'near' .row 0"):
@@ -201,7 +201,7 @@ def test_text_in_a_polars_column_is_named():
 
 
 @pytest.mark.parametrize(
-    ("places", "message"),
+    ("locations", "message"),
     [
         (np.empty((0, 2)), "0 sample.*minimum of 1.*filter or the file"),
         ([[1e300, 0.0]], r"Input column '0' reaches 1e\+300"),
@@ -211,12 +211,12 @@ def test_text_in_a_polars_column_is_named():
     ],
 )
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_predict_refuses_places(model, places, message):
+def test_predict_at_arrays_raises_an_error_that_names_the_fault(model, locations, message):
     with pytest.raises(ValueError, match=f"(?s){message}"):
-        model.predict(places)
+        model.predict(locations)
 
 
-def test_what_is_refused_changes_nothing_of_what_was_given():
+def test_a_fit_that_raises_an_error_does_not_modify_its_arguments():
     X, Y = np.where(SITES > 0.9, np.nan, SITES), METALS.to_numpy(copy=True)
     before = X.copy(), Y.copy()
     with pytest.raises(ValueError, match="contains NaN"):

@@ -1,44 +1,54 @@
-"""The one seam to the machine: NumPy or torch, and Cholesky factors with the one jitter policy.
+"""NumPy and torch arrays, thread limits, and Cholesky factorisation.
 
-The mathematics is written once, on the namespace of the arrays it is given. They are NumPy's,
-or torch's where `put` has brought them to a device; `fetch` brings results back. No other
-package knows torch, and this one imports it only when a device is asked for.
+Numerical functions are written once and work with both NumPy arrays and torch tensors. `to_device`
+converts NumPy arrays to tensors, and `to_numpy` converts tensors back. Only this package imports
+torch, and only when a torch device is requested.
 """
 
-import array_api_compat.numpy  # noqa: F401  (or the first array would wait for it)
+import array_api_compat.numpy  # noqa: F401  (imported now, so that the first use is fast)
 from array_api_compat import array_namespace as namespace
 
 from emgpr.arrays.devices import (
     Array,
+    check_device,
+    chunk_bytes,
+    chunks,
     diagonal,
     empty,
-    fetch,
-    like,
-    panel,
-    put,
-    refuse_unknown,
-    room,
-    settle,
+    limit_threads,
+    panel_size,
+    resolve_device,
+    to_device,
+    to_device_of,
+    to_numpy,
     zeros,
 )
-from emgpr.arrays.factors import JITTERS, Factor, JitterWarning, NumericalError, factor
+from emgpr.arrays.factorisation import (
+    JITTERS,
+    CholeskyFactor,
+    JitterWarning,
+    NumericalError,
+    cholesky,
+)
 
 __all__ = [
     "JITTERS",
     "Array",
-    "Factor",
+    "CholeskyFactor",
     "JitterWarning",
     "NumericalError",
+    "check_device",
+    "cholesky",
+    "chunk_bytes",
+    "chunks",
     "diagonal",
     "empty",
-    "factor",
-    "fetch",
-    "like",
+    "limit_threads",
     "namespace",
-    "panel",
-    "put",
-    "refuse_unknown",
-    "room",
-    "settle",
+    "panel_size",
+    "resolve_device",
+    "to_device",
+    "to_device_of",
+    "to_numpy",
     "zeros",
 ]

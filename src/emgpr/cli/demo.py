@@ -1,34 +1,38 @@
-"""`emgpr demo`."""
+"""The command `emgpr demo`."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from emgpr.cli.complaints import folder, progress
+from emgpr.cli.errors import progress
+from emgpr.cli.files import create_folder
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the figure.")] = Path("emgpr-demo"),
 ) -> None:
-    """Heavy metals in the soil of the Swiss Jura: fit, compare, map. Takes a minute.
+    """Compare models of heavy metals in the soil of the Swiss Jura, and draw maps.
+
+    This takes about a minute.
 
     \b
     Examples:
       emgpr demo
       emgpr demo --out maps
     """
-    figure = folder(out) / "jura.png"
+    figure = create_folder(out) / "jura.png"
 
     from emgpr.experiments.demo import compare, draw_maps
     from emgpr.experiments.jura_results import SHORT, table_1, table_1_text
 
     typer.echo(
-        "Cadmium at 100 sites where it was withheld, from nickel and zinc there and from all\n"
-        "three at 259 other sites: mean absolute error in mg/kg, the paper's printed figure, and\n"
-        "the difference from GP (no transfer), paired over the sites, ± its standard error.\n"
+        "Cadmium at 100 sites is predicted from nickel and zinc at these sites and from all three\n"
+        "metals at 259 other sites. The columns show the mean absolute error in mg/kg, the value\n"
+        "published in the paper, and the difference in error from GP (a model without transfer),\n"
+        "paired by site, with its standard error.\n"
     )
-    run = [entry for entry in table_1(compare(verbose=progress())) if entry["restarts"]]
-    typer.echo(table_1_text(run, SHORT))
+    entries = [entry for entry in table_1(compare(verbose=progress())) if entry["restarts"]]
+    typer.echo(table_1_text(entries, SHORT))
     draw_maps(verbose=progress()).savefig(figure, dpi=150)
-    typer.echo(f"\nMaps of Cd, Ni and Zn, and how uncertain they are: {figure}")
+    typer.echo(f"\nMaps of Cd, Ni and Zn with their standard deviations: {figure}")

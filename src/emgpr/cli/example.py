@@ -1,58 +1,62 @@
-"""`emgpr example`."""
+"""The command `emgpr example`."""
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from emgpr.cli import options as given
-from emgpr.cli.complaints import folder
-from emgpr.cli.files import to_write
+from emgpr.cli.files import check_output, create_folder
+from emgpr.cli.options import Force
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def example(
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("."),
-    force: given.Force = False,
+    force: Force = False,
 ) -> None:
-    """Write small files of real data, with which the examples of every command run as printed.
+    """Write the small files of real data used in the examples of all commands.
 
     \b
-    jura.csv        heavy metals (mg/kg) in the soil of the Swiss Jura at 259 places (km)
-    new.csv         100 places more, where nickel and zinc are known and cadmium is asked
+    jura.csv        heavy metals (mg/kg) in soil at 259 sites in the Swiss Jura (coordinates: km)
+    new.csv         100 other locations, where nickel and zinc are known and cadmium is not
     region.geojson  the outline of the region
-    amsua.csv       brightness temperatures (K) of a satellite sounder at 630 places (degrees)
+    amsua.csv       brightness temperatures (K) measured by a satellite at 630 sites (degrees)
 
     \b
     Examples:
       emgpr example
       emgpr example --out data
     """
-    folder(out)
+    create_folder(out)
 
     from emgpr.datasets import load_amsua, load_jura
 
-    jura, swath = load_jura(), load_amsua()
-    place = list(jura.coordinates)
+    jura, sounder = load_jura(), load_amsua()
+    coordinates = list(jura.coordinates)
     contents = {
         "jura.csv": jura.train.to_csv(index=False),
-        "new.csv": jura.test[[*place, "Ni", "Zn"]].to_csv(index=False),
-        "region.geojson": json.dumps(_outline(jura.grid, *place)),
-        "amsua.csv": swath.frame[["lon", "lat", *swath.channels]].to_csv(index=False),
+        "new.csv": jura.test[[*coordinates, "Ni", "Zn"]].to_csv(index=False),
+        "region.geojson": json.dumps(_outline(jura.grid, *coordinates)),
+        "amsua.csv": sounder.frame[["lon", "lat", *sounder.channels]].to_csv(index=False),
     }
-    new = {}
-    for name, text in contents.items():
-        file = out / name
-        if not (file.is_file() and file.read_bytes() == text.encode()):
-            new[to_write(file, force)] = text
-    for file, text in new.items():
-        file.write_bytes(text.encode())
+    changed = {
+        out / name: text.encode()
+        for name, text in contents.items()
+        if not (out / name).is_file() or (out / name).read_bytes() != text.encode()
+    }
+    for file in changed:
+        check_output(file, force)
+    for file, data in changed.items():
+        file.write_bytes(data)
     typer.echo("\n".join(str(out / name) for name in contents))
 
 
-def _outline(nodes: Any, x: str, y: str) -> dict[str, Any]:
-    """A polygon around the nodes of a grid: along the left ends of its rows and the right ones."""
+def _outline(nodes: "pd.DataFrame", x: str, y: str) -> dict[str, Any]:
+    """Return the outline of a grid as a polygon through the first and last node of each row."""
     ends = nodes.groupby(y)[x].agg(["min", "max"])
-    left = [[float(row["min"]), float(at)] for at, row in ends.iterrows()]
-    right = [[float(row["max"]), float(at)] for at, row in ends.iloc[::-1].iterrows()]
-    return {"type": "Polygon", "coordinates": [[*left, *right, left[0]]]}
+    west = list(zip(ends["min"].tolist(), ends.index.tolist(), strict=True))
+    east = list(zip(ends["max"].tolist(), ends.index.tolist(), strict=True))
+    return {"type": "Polygon", "coordinates": [[*west, *reversed(east), west[0]]]}

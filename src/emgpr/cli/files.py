@@ -1,134 +1,104 @@
-"""Files that commands read and write: asked about before anything long starts."""
+"""Checks of output files before long computations, and reading of model files."""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from emgpr.cli.complaints import BAD_DATA, USAGE, complain, reading, say
-from emgpr.cli.options import between_commas
+from emgpr.cli.errors import DataError, UsageError, progress, reading_data
 
-THOUSANDS = r"[-+]?\d{1,3}(?:[ .,'\u00a0\u202f]\d{3})+(?:[.,]\d+)?"
-
-
-TABLES = (".csv", ".csv.gz", ".tsv", ".txt", ".parquet", ".pq", ".nc", ".nc4", ".h5")
+if TYPE_CHECKING:
+    from emgpr.estimators import GPRegressor, MultiOutputGP
 
 
-def model_to_write(out: Path, force: bool) -> Path:
-    """As `to_write`, and the file is no table: --force must not cost the data."""
-    if out.name.lower().endswith(TABLES):
-        raise complain(f"{out} is named as a table is; name it such as jura.emgpr.", USAGE)
-    return to_write(out, force)
-
-
-def to_write(out: Path, force: bool, kinds: Sequence[str] = ()) -> Path:
-    """The path of a file that can be written, and is not there yet unless it may be replaced."""
-    if kinds and not out.name.lower().endswith(tuple(kinds)):
-        raise complain(
-            f"{out}: the format is told by the ending; expected {', '.join(kinds)}.", USAGE
+def check_output(out: Path, force: bool, endings: Sequence[str] = ()) -> None:
+    """Raise if the file cannot be written, or if it exists and `force` is False."""
+    if endings and not out.name.lower().endswith(tuple(endings)):
+        raise UsageError(
+            f"{out} does not have a known ending; expected one of {', '.join(endings)}."
         )
     if not out.parent.is_dir():
-        raise complain(
-            f"there is no folder {out.parent} to write {out.name} to. Make it, or name another.",
-            USAGE,
-        )
+        raise UsageError(f"There is no folder {out.parent}. Create it, or use another folder.")
     if not os.access(out.parent, os.W_OK):
-        raise complain(f"{out.parent} may not be written to. Name another folder.", USAGE)
+        raise UsageError(f"The folder {out.parent} is not writable. Use another folder.")
     if out.is_dir():
-        raise complain(f"{out} is a folder; name a file in it.", USAGE)
+        raise UsageError(f"{out} is a folder; give the name of a file in it.")
     if out.exists() and not force:
-        raise complain(f"{out} is there already. Name another file, or add --force.", USAGE)
-    return out
+        raise UsageError(f"{out} exists already. Use another name, or add --force.")
 
 
-def read_columns(file: Path, columns: Sequence[str], missing: Sequence[str]) -> Any:
-    """These columns of a table, with what stands for missing values as such."""
-    with reading():
-        from emgpr.io import read_table, without_codes
-
-        table = without_codes(read_table(file, columns), missing)
-        _refuse_some_text(table, file, missing)
-        return table
-
-
-def _refuse_some_text(table: Any, file: Path, missing: Sequence[str]) -> None:
-    """Text here and there in columns of numbers, such as "<0.2"; of all text others complain."""
-    import pandas as pd
-
-    found = {}
-    for name in table.columns:
-        column = table[name]
-        numbers = pd.to_numeric(column.astype(object), errors="coerce")
-        words = column[numbers.isna() & column.notna()].astype(str).str.strip()
-        if len(words) and words.str.fullmatch(THOUSANDS).all():
-            raise ValueError(
-                f"Column {name!r} of {file} holds numbers such as {words.iloc[0]!r}, with marks "
-                "between the thousands: write them without."
-            )
-        if len(words) and pd.to_datetime(words, errors="coerce", format="ISO8601").notna().all():
-            raise ValueError(
-                f"Column {name!r} of {file} holds dates ({words.iloc[0]!r}): write numbers, such "
-                "as days since the first."
-            )
-        if 0 < len(words) < 0.5 * column.notna().sum():
-            found[name] = words
-    if not found:
-        return
-    kinds = list(dict.fromkeys(word for words in found.values() for word in words))
-    every = ",".join(f'"{word}"' if "," in word else word for word in [*missing, *kinds[:8]])
-    shown = ", ".join(map(repr, kinds[:3])) + (", …" if len(kinds) > 3 else "")
-    if len(found) > 1 and all(list(words.index) == [0] for words in found.values()):
-        raise ValueError(
-            f"The first row of {file} holds text ({shown}): units, it seems. Delete that row; or "
-            f"add --missing {every!r}, and it is left out."
+def check_model_output(out: Path, force: bool) -> None:
+    """Raise if a model cannot be written to the file, or if the name has a table's extension."""
+    if is_table(out):
+        raise UsageError(
+            f"{out} has the ending of a table. Use another name for a model, such as jura.emgpr."
         )
-    name, words = next(iter(found.items()))
-    more = f", and so do {len(found) - 1} more columns" if len(found) > 1 else ""
-    raise ValueError(
-        f"Column {name!r} of {file} holds text in {len(words)} of {len(table)} rows{more} "
-        f"({shown}). Write numbers there; or add --missing {every!r}, and they were not measured."
-    )
+    check_output(out, force)
 
 
-def codes(missing: str | None) -> list[str]:
-    """What --missing names; nothing, if it says that nothing is a code.
+def check_table_output(out: Path, force: bool) -> None:
+    """Raise if a table cannot be written to the file."""
+    from emgpr.io.registry import TABLE_FORMATS
 
-    >>> codes("-9999, n.a."), codes("none"), codes(None)
-    (['-9999', 'n.a.'], [], [])
-    """
-    if missing is None or missing.strip().lower() == "none":
-        return []
-    return [code for code in between_commas(missing) if code]
+    check_output(out, force, tuple(TABLE_FORMATS))
 
 
-def read_model(file: Path, *, for_readings: str = "") -> Any:
-    """The fitted model of a file, which must have kept its readings if they are for something."""
-    with reading():
+def check_map_output(out: Path, force: bool) -> None:
+    """Raise if a map cannot be written to the file, or if a required package is missing."""
+    from emgpr.io.maps import check_writable
+    from emgpr.io.registry import MAP_FORMATS
+
+    check_output(out, force, tuple(MAP_FORMATS))
+    check_writable(out)
+
+
+def create_folder(path: Path) -> Path:
+    """Create the folder given by --out if it does not exist, and return its path."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UsageError(
+            f"The folder {path} cannot be created ({reason}). Use another folder for --out."
+        ) from error
+    return path
+
+
+def is_table(file: Path) -> bool:
+    """Tell whether a file name ends in .csv or in the extension of another table format."""
+    from emgpr.io.registry import TABLE_FORMATS
+
+    return file.name.lower().endswith(tuple(TABLE_FORMATS))
+
+
+def read_model(file: Path) -> "GPRegressor":
+    """Read a fitted model."""
+    with reading_data():
         from emgpr import load
-        from emgpr.io.files import existing
+        from emgpr.io.files import existing_file
 
-        found = existing(file)
-        if found.name.lower().endswith(TABLES):
-            raise complain(
-                f"{file} is not a file written by emgpr but a table. Learn a model from it with "
-                "emgpr fit, and give that.",
-                BAD_DATA,
+        if is_table(existing_file(file)):
+            raise DataError(
+                f"{file} is a table, not a file written by emgpr fit. Fit a model to it with "
+                "emgpr fit, and give the model file instead."
             )
-        model = load(found)
-        if for_readings and not hasattr(model, "training_data"):
-            raise complain(
-                f"{file} holds a model of class {type(model).__name__}, which keeps no readings; "
-                f"{for_readings} is made from them. emgpr predict and emgpr grid work with it.",
-                BAD_DATA,
-            )
-        return model
+        model = load(file)
+    model.verbose = progress()
+    return model
 
 
-def with_places(table: Any, names: Sequence[str], what: str) -> Any:
-    """Which rows have numbers in these columns; says how many have not."""
-    whole = table[list(names)].notna().all(axis=1).to_numpy()
-    if not whole.all():
-        bare = [str(row + 1) for row in (~whole).nonzero()[0]]
-        rows = "row " + ", ".join(bare[:5]) + (", …" if len(bare) > 5 else "")
-        say(f"warning: {len(bare)} of {len(table)} rows have no place ({rows}); {what}.")
-    return whole
+def read_model_with_data(file: Path, purpose: str) -> "MultiOutputGP":
+    """Read a fitted model, and raise if it does not contain the training data.
+
+    `purpose` says in the error message what the data are needed for.
+    """
+    model = read_model(file)
+    from emgpr.estimators import MultiOutputGP
+
+    if not isinstance(model, MultiOutputGP):
+        raise DataError(
+            f"{file} contains a model of class {type(model).__name__}, which does not keep its "
+            f"training data; {purpose} requires them. Use emgpr predict or emgpr grid, or fit an "
+            "EMGPR model."
+        )
+    return model

@@ -1,51 +1,44 @@
-"""`emgpr fit`."""
+"""The command `emgpr fit`."""
 
 import os
-import re
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import gettempdir
 from time import perf_counter
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from emgpr.cli import options as given
-from emgpr.cli.complaints import BAD_DATA, USAGE, complain, progress, reading, say
-from emgpr.cli.files import codes, model_to_write, read_columns, with_places
+from emgpr.cli.errors import DataError, UsageError, reading_data
+from emgpr.cli.files import check_model_output
+from emgpr.cli.options import EstimatorOptions, Force
+from emgpr.cli.tables import read_training_data
+from emgpr.user_warnings import warn
+
+if TYPE_CHECKING:
+    from emgpr.estimators import EMGPR
+    from emgpr.planning import Plan
 
 
 def fit(
-    data: Annotated[Path, typer.Argument(help="The table: .csv, .tsv, .parquet, .nc, …")],
-    inputs: given.Inputs = None,
-    outputs: given.Outputs = None,
+    data: Annotated[Path, typer.Argument(help="Training data: .csv, .tsv, .parquet, .nc, …")],
+    options: EstimatorOptions,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The model: a new file, as jura.emgpr.")
+        Path | None, typer.Option("--out", "-o", help="Model file to write, such as jura.emgpr.")
     ] = None,
-    log: given.Log = False,
-    transform: given.Transform = None,
-    crs: given.Crs = None,
-    paper: given.Paper = False,
-    kernel: given.KernelName = None,
-    missing: given.Missing = None,
-    seed: given.Seed = 0,
-    jobs: given.Processes = 1,
-    device: given.Device = "cpu",
+    device: Annotated[str, typer.Option(help="Device: cpu, cuda, torch or auto.")] = "cpu",
     checkpoint: Annotated[
-        Path | None, typer.Option(help="File that keeps a long fit: killed, it can go on.")
+        Path | None, typer.Option(help="Checkpoint file for resuming an interrupted fit.")
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Check the table, and stop.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only check the table.")] = False,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Show steps, time, memory, approximations, and stop.")
+        bool, typer.Option("--plan", help="Only show the steps, time and memory needed.")
     ] = False,
-    force: given.Force = False,
+    force: Force = False,
 ) -> None:
-    """Learn a model from a table of places and of what was measured there.
+    """Fit a model to a table of coordinates and readings.
 
-    Empty cells were not measured. First the table is looked at and the time is estimated; then
-    kernels, transforms, weights and noise are learned from the data, and kept in one file.
+    Empty cells are treated as missing readings. The command checks the table and estimates how
+    long the fit will take. It then fits the model and writes it to a single file.
 
     \b
     Examples:
@@ -55,176 +48,76 @@ def fit(
       emgpr fit jura.csv -x Xloc,Yloc -y Cd,Ni,Zn --log --paper -o paper.emgpr
       emgpr fit amsua.csv -x lon,lat -y ch01,ch02 --crs EPSG:4326 --paper -o swath.emgpr
     """
-    x, y = columns(inputs, outputs)
-    model = model_of(
-        y, log=log, transform=transform, crs=crs, paper=paper, kernel=kernel, seed=seed, jobs=jobs,
-        device=device,
-    )  # fmt: skip
+    model = options.estimator(n_jobs=options.jobs, device=device, checkpoint=checkpoint)
     if not (check or plan):
-        if out is None:
-            raise complain("name the file for the model: -o jura.emgpr", USAGE)
-        model_to_write(out, force)
-        if checkpoint is not None:
-            model_to_write(checkpoint, force=True)
-            if checkpoint.resolve() == out.resolve():
-                raise complain("--checkpoint and -o name the same file; they are two.", USAGE)
-            model.set_params(checkpoint=checkpoint)
-    X, Y = read_places(data, x, y, missing)
-    doubts = look_at(model, X, Y, missing)
+        _check_outputs(out, checkpoint, force)
+    X, Y = read_training_data(data, model, options)
     if check:
         return
-    if plan:
-        with reading():
-            typer.echo(f"\n{model.plan(X, Y)}")
+    with reading_data():
+        expected = model.plan(X, Y)
+    if plan or out is None:
+        typer.echo(f"\n{expected}")
         return
-    foresee(model, X, Y)
-    assert out is not None
+    typer.echo(f"\nThis takes {expected.summary()}.")
+    _warn_of_memory(expected)
     start = perf_counter()
-    with already_told(doubts):
-        model.fit(X, Y)
-    took = perf_counter() - start
-    save(model, out)
-    typer.echo("\n" + told(model, took))
+    model.fit(X, Y)
+    seconds = perf_counter() - start
+    _save(model, out)
+    typer.echo(f"\nFitted in {seconds:.1f} s.\n{_summary(model)}")
     typer.echo(f"Written: {out} ({out.stat().st_size / 1000:.0f} kB)")
-    approximated(model, out)
+    if model.approximations_:
+        typer.echo("\n".join(["Approximated:", *(f"  {line}" for line in model.approximations_)]))
+        typer.echo(f"To measure the loss of accuracy: emgpr validate {out} --exact")
 
 
-def approximated(model: Any, out: Path) -> None:
-    """Say what is not exact, and where to see what that costs."""
-    from emgpr.estimators.approximations import of_model
-
-    found = of_model(model)
-    if found:
-        typer.echo("\n".join(["Approximated:", *(f"  {line}" for line in found)]))
-        typer.echo(f"What that costs: emgpr validate {out} --exact")
-
-
-def columns(inputs: str | None, outputs: str | None) -> tuple[list[str], list[str]]:
-    """The names that -x and -y give."""
-    if inputs is None or outputs is None:
-        raise complain("name the columns: -x those of the place, -y those measured there.", USAGE)
-    x, y = given.words(inputs, "-x"), given.words(outputs, "-y")
-    both = [name for name in y if name in x]
-    if both:
-        raise complain(f"{both[0]!r} is in -x and in -y; a column is one or the other.", USAGE)
-    return x, y
+def _check_outputs(out: Path | None, checkpoint: Path | None, force: bool) -> None:
+    if out is None:
+        raise UsageError("No file is given for the model. Add an option such as -o jura.emgpr.")
+    check_model_output(out, force)
+    if checkpoint is not None:
+        check_model_output(checkpoint, force=True)
+        if checkpoint.resolve() == out.resolve():
+            raise UsageError("--checkpoint and -o are the same file; use two different files.")
 
 
-def model_of(
-    outputs: list[str],
-    *,
-    log: bool,
-    transform: str | None,
-    crs: str | None,
-    paper: bool,
-    kernel: str | None,
-    seed: int,
-    jobs: int = 1,
-    device: str = "cpu",
-) -> Any:
-    """The estimator that the options ask for, its settings checked."""
-    chosen = given.transform_of(log, transform, outputs, None if paper else "auto")
-    with reading():  # an extra that is missing, a crs that is none
-        from sklearn.gaussian_process.kernels import RBF, Matern
-
-        from emgpr import EMGPR
-        from emgpr.estimators.settings import check_settings
-
-        kernels = {
-            "auto": "auto",
-            "rbf": RBF(),
-            "matern12": Matern(nu=0.5),
-            "matern32": Matern(nu=1.5),
-            "matern52": Matern(nu=2.5),
-        }
-        own: dict[str, Any] = {} if kernel is None else {"kernel": kernels[kernel]}
-        make = EMGPR.paper if paper else EMGPR
-        model = make(
-            **own, transform=chosen, crs=crs, random_state=seed, n_jobs=jobs, device=device,
-            verbose=progress(),
-        )  # fmt: skip
-        try:
-            check_settings(model)
-        except ValueError as error:
-            raise complain(error, USAGE) from error
-    return model
-
-
-def read_places(data: Path, x: list[str], y: list[str], missing: str | None) -> tuple[Any, Any]:
-    """Inputs and outputs, of the rows that have a place."""
-    table = read_columns(data, [*x, *y], codes(missing))
-    table = table[with_places(table, x, "they are left out")]
-    if not len(table):
-        raise complain(f"{data} has no row with a place: {', '.join(x)}.", BAD_DATA)
-    return table[x], table[y]
-
-
-def look_at(model: Any, X: Any, Y: Any, missing: str | None) -> list[str]:
-    """Show what is there; say what is doubtful, and give up on codes taken for measurements."""
-    with reading():
-        look = model.first_look(X, Y)
-    typer.echo(str(look))
-    found = [doubt for doubt in look.doubts if doubt.kind == "code"]
-    for doubt in look.doubts:
-        if doubt.kind != "code" or missing is not None:
-            here = " Here: --crs EPSG:4326." if doubt.kind == "degrees" else ""
-            say(f"warning: {doubt}{here}")
-    if found and missing is None:
-        every = ",".join(dict.fromkeys(f"{doubt.code:g}" for doubt in found))
-        raise complain(
-            f"{found[0]} Here: --missing {every}; or --missing none, if it was measured.", BAD_DATA
-        )
-    return list(look.doubts)
-
-
-def foresee(model: Any, X: Any, Y: Any) -> None:
-    """Say how long it will take, and whether there is memory enough."""
-    with reading():
-        plan = model.plan(X, Y)
-    typer.echo(f"\nThis takes {plan.in_short()}.")
+def _warn_of_memory(plan: "Plan") -> None:
     try:
-        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # not told on this system
+        available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # The system does not report its memory size.
         return
-    if plan.device == "cpu" and plan.bytes > there:
-        say(
-            f"warning: about {plan.bytes / 1e9:.0f} GB are needed, and this machine has "
-            f"{there / 1e9:.0f} GB in all. --plan shows for what."
+    if plan.device == "cpu" and plan.bytes > available:
+        warn(
+            f"The fit needs about {plan.bytes / 1e9:.0f} GB of memory, and this machine has "
+            f"{available / 1e9:.0f} GB. --plan shows which step needs the most."
         )
 
 
-@contextmanager
-def already_told(doubts: list[str]) -> Iterator[None]:
-    """While the model is fitted: what was said of the table is not said again."""
-    with warnings.catch_warnings():
-        for doubt in doubts:
-            warnings.filterwarnings("ignore", message=re.escape(doubt))
-        yield
-
-
-def save(model: Any, out: Path) -> None:
-    """Write the model; if that fails, somewhere else, since it may have taken hours."""
+def _save(model: "EMGPR", out: Path) -> None:
+    """Write the model to `out` or, if this fails, to the temporary folder, so as not to lose it."""
     try:
         model.save(out)
     except OSError as error:
-        refuge = Path(gettempdir()) / f"{os.getpid()}-{out.name}"
-        model.save(refuge)
-        raise complain(
-            f"{out} could not be written ({error.strerror or error}); the model is in {refuge}.",
-            BAD_DATA,
+        elsewhere = Path(gettempdir()) / f"{os.getpid()}-{out.name}"
+        model.save(elsewhere)
+        raise DataError(
+            f"{out} could not be written ({error.strerror or error}); the model was written to "
+            f"{elsewhere}."
         ) from error
 
 
-def told(model: Any, took: float) -> str:
-    """What was learned, in a few lines."""
-    names = model.output_names_
-    transforms = ", ".join(
-        f"{name} {spec or 'none'}" for name, spec in zip(names, model.transforms_, strict=True)
-    )
-    lines = [f"Learned in {took:.1f} s.", f"Transforms: {transforms}"]
-    lines.append("Share of each output's variance by latent process, and of noise:")
-    lines.append(model.variance_shares_.to_string(float_format="{:.2f}".format))
+def _summary(model: "EMGPR") -> str:
+    """Describe the transforms, the variance shares, and any outputs predicted independently."""
+    outputs = zip(model.output_names_, model.transforms_, strict=True)
+    lines = [
+        "Transforms: " + ", ".join(f"{name} {transform or 'none'}" for name, transform in outputs),
+        "Share of each output's variance from each latent process and from noise:",
+        model.variance_shares_.to_string(float_format="{:.2f}".format),
+    ]
     alone = model.alone_.get("site", [])
     if alone:
-        lines.append(f"Not helped by the others, and predicted alone: {', '.join(alone)}")
+        lines.append(
+            "Predicted independently, because the other outputs do not help: " + ", ".join(alone)
+        )
     return "\n".join(lines)

@@ -1,199 +1,201 @@
-"""Options that several commands have, and what their words mean."""
+"""Options that are common to several commands, and the conversion of their values.
 
-import csv
-import math
-from collections.abc import Callable, Iterable, Sequence
+An option of a single command is defined in the file of that command. Options that always occur
+together are the fields of a dataclass, and a command takes this dataclass as one parameter. To add
+an option to all commands that take the dataclass, add a field to it.
+"""
+
+import inspect
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from emgpr.cli.complaints import USAGE, complain
+from emgpr.cli.errors import UsageError, progress
+from emgpr.cli.parsing import parse_names, parse_number, parse_numbers, parse_pairs
 
-Kernel = Literal["auto", "rbf", "matern12", "matern32", "matern52"]
-By = Literal["site", "block", "output"]
+if TYPE_CHECKING:
+    from emgpr.estimators import EMGPR
 
 TRANSFORMS = ("auto", "none", "log", "yeo-johnson", "normal-score")
 
 
-def _some(jobs: int) -> int:
-    if jobs == 0:
-        raise typer.BadParameter("0 processes do nothing; give 1 or more, or -1 for one a core.")
-    return jobs
+def check_processes(n: int) -> int:
+    """Raise if the number of processes is 0."""
+    if n == 0:
+        raise typer.BadParameter("expected 1 or more processes, or -1 for one per core.")
+    return n
 
 
-Jobs = Annotated[
-    int, typer.Option(help="Fits at a time, each a process; -1: one a core.", callback=_some)
-]
-Processes = Annotated[
-    int, typer.Option("--jobs", help="Processes; -1: one a core.", callback=_some)
-]
-Inputs = Annotated[
-    str | None, typer.Option("-x", "--inputs", help="Columns of the place: Xloc,Yloc.")
-]
-Outputs = Annotated[
-    str | None, typer.Option("-y", "--outputs", help="Columns that were measured: Cd,Ni,Zn.")
-]
-Log = Annotated[bool, typer.Option("--log", help="Short for --transform log.")]
-Transform = Annotated[
-    str | None,
-    typer.Option(
-        help=f"What makes outputs near Gaussian: {', '.join(TRANSFORMS)}; "
-        "or by output, Cd=log,pH=none."
-    ),
-]
-Crs = Annotated[
-    str | None,
-    typer.Option(help="What the places are: EPSG:4326 for longitude and latitude, EPSG:32632, …"),
-]
-Paper = Annotated[bool, typer.Option("--paper", help="The method as published: quick, RBF.")]
-KernelName = Annotated[
-    Kernel | None,
-    typer.Option("--kernel", help="Of every latent process; matern12 is the exponential."),
-]
-Seed = Annotated[int, typer.Option(min=0, help="Of starts and batches.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 Missing = Annotated[
     str | None,
-    typer.Option(
-        help="What stands for a missing value, beside empty cells: -9999,n.a.; "
-        "'none' if values that look like such codes are measurements."
-    ),
+    typer.Option(help="Codes for missing values, such as -9999,n.a.; 'none' keeps all values."),
 ]
-Device = Annotated[str, typer.Option(help="cpu, cuda, torch or auto.")]
-Quantiles = Annotated[
-    str | None, typer.Option(help="Probabilities of quantiles to add: 0.05,0.95.")
-]
-Above = Annotated[
-    str | None,
-    typer.Option(help="Limits whose chance to be exceeded is added: Cd=0.8,Zn=200."),
+ModelFile = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A model file written by emgpr fit.")
 ]
 Units = Annotated[
-    str | None, typer.Option(help="Of all outputs, mg/kg, or by column: Cd=mg/kg,Xloc=km.")
+    str | None,
+    typer.Option(help="Unit of all outputs (mg/kg), or units by column (Cd=mg/kg,Xloc=km)."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
-ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `emgpr fit` wrote.")]
 
 
-def between_commas(given: str) -> list[str]:
-    """What is between the commas; a comma within quotes is part of a name.
+@dataclass(frozen=True)
+class EstimatorOptions:
+    """Column names and model settings, for commands that fit models to a table."""
 
-    >>> between_commas('Cd, "Zn, total"')
-    ['Cd', 'Zn, total']
-    """
-    parts = next(csv.reader([given], skipinitialspace=True), [])
-    return [part.strip() for part in parts]
+    inputs: Annotated[
+        str | None,
+        typer.Option("-x", "--inputs", help="Input columns (coordinates), such as Xloc,Yloc."),
+    ] = None
+    outputs: Annotated[
+        str | None, typer.Option("-y", "--outputs", help="Output columns, such as Cd,Ni,Zn.")
+    ] = None
+    log: Annotated[bool, typer.Option("--log", help="Short for --transform log.")] = False
+    transform: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Output transform: {', '.join(TRANSFORMS)}, or one per output: Cd=log,pH=none."
+        ),
+    ] = None
+    crs: Annotated[
+        str | None,
+        typer.Option(
+            help="Coordinate reference system, such as EPSG:4326 for longitude and latitude."
+        ),
+    ] = None
+    paper: Annotated[
+        bool,
+        typer.Option(
+            "--paper", help="Use the published method (RBF kernels, two steps), which is faster."
+        ),
+    ] = False
+    kernel: Annotated[
+        Literal["auto", "rbf", "matern12", "matern32", "matern52"] | None,
+        typer.Option(help="Kernel of every latent process; matern12 is exponential."),
+    ] = None
+    missing: Missing = None
+    seed: Annotated[
+        int, typer.Option(min=0, help="Random seed for starting values and batches.")
+    ] = 0
+    jobs: Annotated[
+        int, typer.Option(help="Number of processes; -1: one per core.", callback=check_processes)
+    ] = 1
 
+    def has_settings(self) -> bool:
+        """Tell whether any option other than --seed and --jobs is given."""
+        return replace(self, seed=0, jobs=1) != EstimatorOptions()
 
-def words(given: str | None, option: str) -> list[str]:
-    """Names between commas, each once.
+    def columns(self) -> tuple[list[str], list[str]]:
+        """Return the names of the input and output columns."""
+        if self.inputs is None or self.outputs is None:
+            raise UsageError(
+                "No columns are given. Give the inputs with -x and the outputs with -y."
+            )
+        inputs, outputs = parse_names(self.inputs, "-x"), parse_names(self.outputs, "-y")
+        both = [name for name in outputs if name in inputs]
+        if both:
+            raise UsageError(
+                f"{both[0]!r} is in -x and in -y; a column must be either an input or an output."
+            )
+        return inputs, outputs
 
-    >>> words("Xloc, Yloc", "-x")
-    ['Xloc', 'Yloc']
-    """
-    found = between_commas(given or "")
-    if not found or not all(found) or len(set(found)) < len(found):
-        raise complain(f"{option} {given or ''!r}; expected names, each once, as A,B,C.", USAGE)
-    return found
+    def estimator(self, **settings: Any) -> "EMGPR":
+        """Return an estimator with these options and other settings, after validating them."""
+        transform = self.output_transform(None if self.paper else "auto")
+        settings |= {} if self.kernel is None else {"kernel": self.kernel}
+        from emgpr import EMGPR
+        from emgpr.arrays import resolve_device
 
+        model = (EMGPR.paper if self.paper else EMGPR)(
+            output_transform=transform, crs=self.crs, random_state=self.seed, verbose=progress(),
+            **settings,
+        )  # fmt: skip
+        try:
+            model.fit_settings()
+            resolve_device(model.device)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+        return model
 
-def numbers(given: str | None, option: str) -> list[float] | None:
-    """Numbers between commas, or None if the option was not given.
+    def output_transform(self, default: str | None) -> str | dict[str, str | None] | None:
+        """Return one transform for all outputs, or a dict with the transform of each output.
 
-    >>> numbers("0.05,0.95", "--quantiles")
-    [0.05, 0.95]
-    """
-    return None if given is None else [_number(word, option) for word in given.split(",")]
+        Outputs that are not named in --transform get the default.
 
-
-def pairs(given: str, option: str, meaning: Callable[[str, str], Any]) -> dict[str, Any]:
-    """A=1,B=2 as a dict, each value as `meaning(value, option)`.
-
-    >>> pairs("Cd=0.8,Zn=200", "--above", _number)
-    {'Cd': 0.8, 'Zn': 200.0}
-    """
-    found = {}
-    for word in words(given, option):
-        name, equals, value = (part.strip() for part in word.rpartition("="))
-        if not (name and equals and value) or name in found:
-            raise complain(f"{option} {given!r}; expected A=1,B=2, each name once.", USAGE)
-        found[name] = meaning(value, option)
-    return found
-
-
-def limits(above: str | None) -> dict[str, float] | None:
-    """The limits of --above."""
-    return None if above is None else pairs(above, "--above", _number)
-
-
-def probabilities(given: str | None) -> list[float] | None:
-    """Those of --quantiles."""
-    found = numbers(given, "--quantiles")
-    if found is not None and (len(set(found)) < len(found) or not all(0 < p < 1 for p in found)):
-        raise complain(
-            f"--quantiles {given}; expected probabilities between 0 and 1, each once: 0.05,0.95.",
-            USAGE,
-        )
-    return found
-
-
-def known_to(model: Any, names: Iterable[str] | None, option: str, *, inputs: bool = False) -> None:
-    """Refuse names that are no outputs of a fitted model, and no inputs if these may be meant."""
-    have = list(model.output_names_)
-    have += [str(name) for name in model.training_data()[0].columns] if inputs else []
-    for name in names or ():
-        if name not in have:
-            raise complain(f"{option} names {name!r}; the model has {', '.join(have)}.", USAGE)
-
-
-def units_of(given: str | None) -> str | dict[str, str] | None:
-    """The units of --units: one for all outputs, or by column.
-
-    >>> units_of("mg/kg"), units_of("Cd=mg/kg,Xloc=km")
-    ('mg/kg', {'Cd': 'mg/kg', 'Xloc': 'km'})
-    """
-    if given is None or "=" not in given:
-        return given
-    return pairs(given, "--units", lambda value, _: value)
-
-
-def transform_of(log: bool, given: str | None, outputs: Sequence[str], default: Any) -> Any:
-    """The transform that --log and --transform ask for; the default where they do not say.
-
-    >>> transform_of(False, "Cd=log,pH=none", ["Cd", "pH", "Zn"], "auto")
-    {'Cd': 'log', 'pH': None, 'Zn': 'auto'}
-    """
-    if log and given is not None:
-        raise complain("--log is --transform log: give one of the two.", USAGE)
-    if log:
-        return "log"
-    if given is None:
-        return default
-    if "=" not in given:
-        return _transform(given)
-    found = pairs(given, "--transform", _transform)
-    for name in found:
-        if name not in outputs:
-            raise complain(f"--transform names {name!r}, which is not in -y.", USAGE)
-    return dict.fromkeys(outputs, default) | found
+        >>> EstimatorOptions("x", "Cd,pH,Zn", transform="Cd=log,pH=none").output_transform("auto")
+        {'Cd': 'log', 'pH': None, 'Zn': 'auto'}
+        """
+        if self.log and self.transform is not None:
+            raise UsageError("--log is short for --transform log. Give only one of the two.")
+        if self.transform is None:
+            return "log" if self.log else default
+        if "=" not in self.transform:
+            return _parse_transform(self.transform, "--transform")
+        outputs = self.columns()[1]
+        named = parse_pairs(self.transform, "--transform", _parse_transform, outputs)
+        return dict.fromkeys(outputs, default) | named
 
 
-def _transform(name: str, option: str = "") -> str | None:
+@dataclass(frozen=True)
+class StatisticsOptions:
+    """Options for predicting statistics other than the median and standard deviation."""
+
+    quantiles: Annotated[
+        str | None, typer.Option(help="Also predict these quantiles, such as 0.05,0.95.")
+    ] = None
+    above: Annotated[
+        str | None,
+        typer.Option(help="Also predict the probability of exceeding a threshold, such as Cd=0.8."),
+    ] = None
+
+    def requested(self, outputs: Collection[str]) -> dict[str, Any]:
+        """Return these options as keyword arguments for a prediction method.
+
+        >>> StatisticsOptions("0.05,0.95", "Cd=0.8").requested(["Cd", "Zn"])
+        {'quantiles': [0.05, 0.95], 'exceedance': {'Cd': 0.8}}
+        """
+        p = parse_numbers(self.quantiles, "--quantiles")
+        if p and not (len(set(p)) == len(p) and min(p) > 0 and max(p) < 1):
+            raise UsageError(
+                f"--quantiles is {self.quantiles}; expected distinct probabilities between 0 and "
+                "1, such as 0.05,0.95."
+            )
+        thresholds = None
+        if self.above is not None:
+            thresholds = parse_pairs(self.above, "--above", parse_number, outputs)
+        return {"quantiles": p, "exceedance": thresholds}
+
+
+def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command for Typer, with each dataclass parameter replaced with its fields."""
+    groups: dict[str, Any] = {}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if is_dataclass(parameter.annotation):
+            groups[name] = parameter.annotation
+            parameters += inspect.signature(groups[name]).parameters.values()
+        else:
+            parameters.append(parameter)
+
+    def expanded(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
+
+    expanded.__name__, expanded.__doc__ = command.__name__, command.__doc__
+    options = [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in parameters]
+    expanded.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    return expanded
+
+
+def _parse_transform(name: str, option: str) -> str | None:
     if name not in TRANSFORMS:
-        raise complain(
-            f"--transform {name!r}; expected {', '.join(TRANSFORMS)}, or these by output: "
-            "Cd=log,pH=none.",
-            USAGE,
+        raise UsageError(
+            f"{option} has {name!r}; expected one of {', '.join(TRANSFORMS)}, or a transform "
+            "for each output, such as Cd=log,pH=none."
         )
     return None if name == "none" else name
-
-
-def _number(word: str, option: str) -> float:
-    try:
-        number = float(word)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise complain(
-            f"{option}: {word.strip()!r} is no number; expected such as 0.5, or 1,2.", USAGE
-        )
-    return number

@@ -1,50 +1,53 @@
-"""`emgpr plot`."""
+"""The command `emgpr plot`."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from emgpr.cli import options as given
-from emgpr.cli.complaints import progress, reading
-from emgpr.cli.files import read_model, to_write
+from emgpr.cli.errors import reading_data
+from emgpr.cli.files import check_output, read_model_with_data
+from emgpr.cli.options import Force, ModelFile, Units
+from emgpr.cli.parsing import parse_names, parse_units
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from emgpr.estimators import MultiOutputGP
 
 Picture = Literal[
-    "maps",
-    "latents",
-    "weights",
-    "coregionalization",
-    "variograms",
-    "shares",
-    "predictions",
+    "maps", "latents", "weights", "coregionalization", "variograms", "shares", "predictions",
     "calibration",
-]
+]  # fmt: skip
 ENDINGS = (".png", ".pdf", ".svg")
 
 
 def plot(
-    model: given.ModelFile,
-    what: Annotated[Picture, typer.Argument(help="Which picture.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The file: .png, .pdf or .svg.")],
+    model: ModelFile,
+    what: Annotated[Picture, typer.Argument(help="The figure to draw.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The figure: .png, .pdf or .svg.")],
     outputs: Annotated[
         str | None,
-        typer.Option(help="Some of the outputs, of maps, variograms, predictions, calibration."),
+        typer.Option(
+            help="Outputs in maps, variograms, predictions and calibration; default: all."
+        ),
     ] = None,
-    units: given.Units = None,
-    dpi: Annotated[int, typer.Option(min=20, max=1200, help="Dots per inch of a .png.")] = 150,
-    force: given.Force = False,
+    units: Units = None,
+    dpi: Annotated[int, typer.Option(min=20, max=1200, help="Dots per inch of a .png file.")] = 150,
+    force: Force = False,
 ) -> None:
-    """Draw a picture of a model.
+    """Draw a figure of a model.
 
     \b
-    maps               every output and its standard deviation, with the data
-    latents            the latent processes, their length-scales and who hears them
+    maps               every output and its standard deviation, with the readings
+    latents            the latent processes, their length-scales and largest weights
     weights            the weights of every member of the ensemble
-    coregionalization  correlations of the outputs, and what each latent brings to them
-    variograms         empirical variograms and cross-variograms, and the model's
-    shares             each output's variance, by latent and noise
-    predictions        each reading against what was predicted when it was left out
-    calibration        whether the uncertainty is honest: coverage, and PIT of each output
+    coregionalization  correlations between outputs, and the contribution of each latent process
+    variograms         empirical and fitted variograms and cross-variograms
+    shares             shares of each output's variance due to latent processes and noise
+    predictions        each reading against its cross-validated prediction
+    calibration        coverage of the prediction intervals, and PIT histograms
 
     \b
     Examples:
@@ -52,59 +55,63 @@ def plot(
       emgpr plot jura.emgpr variograms -o variograms.png
       emgpr plot jura.emgpr calibration -o calibration.pdf
     """
-    to_write(out, force, ENDINGS)
-    fitted = read_model(model, for_readings="a picture")
-    fitted.verbose = progress()
-    chosen = None if outputs is None else given.words(outputs, "--outputs")
-    of = given.units_of(units)
-    of = dict.fromkeys(fitted.output_names_, of) if isinstance(of, str) else of
-    given.known_to(fitted, chosen, "--outputs")
-    given.known_to(fitted, of, "--units", inputs=True)
-    with reading():
-        from emgpr.io.files import writing
+    check_output(out, force, ENDINGS)
+    fitted = read_model_with_data(model, "a figure")
+    names = fitted.output_names_
+    shown = parse_names(outputs, "--outputs", names) or None
+    by_name = parse_units(units, names, fitted.training_data()[0].columns)
+    with reading_data():
+        from emgpr.io.files import replace_when_complete
 
-        figure = _drawn(fitted, what, chosen, of)
-        with writing(out) as partial:
+        figure = _draw(fitted, what, shown, by_name)
+        with replace_when_complete(out) as partial:
             figure.savefig(partial, dpi=dpi, format=out.suffix[1:].lower())
-    typer.echo(f"{what} of {', '.join(fitted.output_names_)}: {out}")
+    typer.echo(f"{what} of {', '.join(names)}: {out}")
 
 
-def _drawn(
-    model: Any, what: Picture, chosen: list[str] | None, units: dict[str, str] | None
-) -> Any:
-    """The figure."""
+def _draw(
+    model: "MultiOutputGP",
+    what: Picture,
+    outputs: Sequence[str] | None,
+    units: dict[str, str] | None,
+) -> "Figure":
     import matplotlib
 
-    matplotlib.use("Agg")  # no window, on machines that have no screen either
-    import matplotlib.pyplot as plt
+    matplotlib.use("Agg")  # This backend works without a display.
     import numpy as np
 
     from emgpr import plots
 
-    draw: dict[str, Any] = {
-        "maps": lambda: plots.maps(model, outputs=chosen, units=units),
+    shown: dict[str, Any] = {"outputs": outputs, "units": units}
+    functions: dict[Picture, Callable[[], Any]] = {
+        "maps": lambda: plots.maps(model, **shown),
         "latents": lambda: plots.latents(model, units=units),
         "weights": lambda: plots.member_weights(model),
         "coregionalization": lambda: plots.coregionalization(model),
-        "variograms": lambda: plots.variograms(model, outputs=chosen, units=units),
+        "variograms": lambda: plots.variograms(model, **shown),
         "shares": lambda: plots.variance_shares(model),
-        "predictions": lambda: plots.measured_against_predicted(model, outputs=chosen, units=units),
-        "calibration": lambda: _calibration(plots, plt, model, chosen),
+        "predictions": lambda: plots.measured_against_predicted(model, **shown),
+        "calibration": lambda: _draw_calibration(model, outputs),
     }
-    axes = np.ravel(draw[what]())[0]
-    return axes.figure.figure  # of a part of a figure, the whole; of a whole one, itself
+    axes = np.ravel(functions[what]())[0]
+    return axes.figure.figure  # the whole figure, even if the axes are in a subfigure
 
 
-def _calibration(plots: Any, plt: Any, model: Any, chosen: list[str] | None) -> Any:
-    """Coverage, and below it the PIT of each output."""
-    checked = model.cross_validate()
-    n = len(model.output_names_ if chosen is None else chosen)
-    columns = min(n, 4)
-    rows = -(-n // columns)
-    figure = plt.figure(figsize=(max(2.8 * columns, 5.2), 4.6 + 2.4 * rows), layout="constrained")
-    above, below = figure.subfigures(2, 1, height_ratios=[4.6, 2.4 * rows])
-    plots.coverage(checked, outputs=chosen, ax=above.subplots())
-    axes = below.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
-    for spare in axes[n:]:
-        spare.remove()
-    return plots.pit(checked, outputs=chosen, axes=axes[:n])
+def _draw_calibration(model: "MultiOutputGP", outputs: Sequence[str] | None) -> Any:
+    """Draw the coverage of prediction intervals, with a PIT histogram for each output below it."""
+    import matplotlib.pyplot as plt
+    import numpy as np
+
+    from emgpr import plots
+    from emgpr.plots.panels import keep_first
+
+    results = model.cross_validate()
+    n = len(model.output_names_ if outputs is None else outputs)
+    n_columns = min(n, 4)
+    n_rows = -(-n // n_columns)
+    size = (max(2.8 * n_columns, 5.2), 4.6 + 2.4 * n_rows)
+    figure = plt.figure(figsize=size, layout="constrained")
+    above, below = np.asarray(figure.subfigures(2, 1, height_ratios=[4.6, 2.4 * n_rows]))
+    plots.coverage(results, outputs=outputs, ax=above.subplots())
+    axes = below.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False)
+    return plots.pit(results, outputs=outputs, axes=keep_first(axes, n))

@@ -1,6 +1,5 @@
-"""`emgpr predict`."""
+"""The command `emgpr predict`."""
 
-import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,29 +8,31 @@ from typing import Annotated, Any
 
 import typer
 
-from emgpr.cli import options as given
-from emgpr.cli.complaints import BAD_DATA, complain, progress, reading
-from emgpr.cli.files import codes, read_columns, read_model, to_write, with_places
+from emgpr.cli.errors import DataError, reading_data
+from emgpr.cli.files import check_table_output, read_model
+from emgpr.cli.options import Force, Missing, ModelFile, StatisticsOptions
+from emgpr.cli.parsing import parse_names
+from emgpr.cli.tables import code_error, read_columns
 
 
 def predict(
-    model: given.ModelFile,
-    at: Annotated[Path, typer.Option(help="Table of the places: .csv, .parquet, .nc, …")],
+    model: ModelFile,
+    at: Annotated[Path, typer.Option(help="Table of locations: .csv, .parquet, .nc, …")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Predictions: .csv, .parquet or .nc.")],
+    statistics: StatisticsOptions,
     known: Annotated[
-        str | None,
-        typer.Option(help="Outputs measured there too, which tell of the others: Ni,Zn."),
+        str | None, typer.Option(help="Outputs measured at the locations, such as Ni,Zn.")
     ] = None,
-    quantiles: given.Quantiles = None,
-    above: given.Above = None,
-    missing: given.Missing = None,
-    force: given.Force = False,
+    missing: Missing = None,
+    force: Force = False,
 ) -> None:
-    """Predict every output at the places of a table, each with its standard deviation.
+    """Predict all outputs and their standard deviations at the locations in a table.
 
-    The table needs the columns of the place that the model was fitted to. They are kept, and for
-    each output come its median, <output>_std, and what else is asked for. Of an output that is
-    known at a place, it is what another reading there would give.
+    The table must have the input columns that the model was fitted to. The output file contains
+    these columns and, for each output, the predicted median (<output>), the standard deviation
+    (<output>_std), and any quantiles or probabilities requested. Outputs named in --known must be
+    columns of the table, and all predictions are also conditioned on their readings. For a known
+    output, a second reading at the same location is predicted.
 
     \b
     Examples:
@@ -39,59 +40,42 @@ def predict(
       emgpr predict jura.emgpr --at new.csv --known Ni,Zn -o cadmium.csv
       emgpr predict jura.emgpr --at new.csv --quantiles 0.05,0.95 --above Cd=0.8 -o risk.csv
     """
-    from emgpr.io.tables import KINDS
-
-    asked: dict[str, Any] = {
-        "quantiles": given.probabilities(quantiles),
-        "exceedance": given.limits(above),
-    }
-    others = [] if known is None else given.words(known, "--known")
-    to_write(out, force, KINDS)
+    check_table_output(out, force)
     fitted = read_model(model)
-    fitted.verbose = progress()
-    given.known_to(fitted, others, "--known")
-    given.known_to(fitted, asked["exceedance"], "--above")
-    inputs = input_columns(fitted)
-    table = read_columns(at, [*inputs, *others], codes(missing))
-    rows = with_places(table, inputs, "nothing is predicted there")
-    if not rows.any():
-        raise complain(f"{at} has no row with a place: {', '.join(inputs)}.", BAD_DATA)
-    with reading():
+    outputs = parse_names(known, "--known", fitted.output_names_)
+    requested = statistics.requested(fitted.output_names_)
+    if fitted.input_spec_.feature_names is None:
+        raise DataError(
+            "The model was fitted to arrays, so the names of its input columns are unknown. Fit "
+            "the model to a DataFrame or with emgpr fit."
+        )
+    inputs = list(fitted.input_spec_.feature_names)
+    table, rows = read_columns(at, inputs, outputs, missing, "they get no predictions")
+    with reading_data():
         from emgpr.io import write_table
 
-        places = table.loc[rows, inputs]
-        observed = table.loc[rows, others] if others else None
-        with _codes_refused(missing):
-            frame = fitted.predict_frame(places, observed=observed, **asked)
-        answer = table[inputs].join(frame)
-        answer.attrs["units"] = table.attrs.get("units", {})
-        write_table(answer, out)
-    typer.echo(f"{len(places)} places, {fitted.n_outputs_} outputs: {out}")
-
-
-def input_columns(model: Any) -> list[str]:
-    """The names of the columns that the model was fitted to."""
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
-        raise complain(
-            "this model was fitted to arrays, whose columns have no names to find in a table. Fit "
-            "it to a DataFrame, or with emgpr fit.",
-            BAD_DATA,
-        )
-    return [str(name) for name in names]
+        observed = rows[outputs] if outputs else None
+        with _refusing_codes(missing):
+            predictions = fitted.predict_frame(rows[inputs], observed=observed, **requested)
+        result = table[inputs].join(predictions)
+        result.attrs["units"] = table.attrs.get("units", {})
+        write_table(result, out)
+    typer.echo(f"{len(rows)} locations, {fitted.n_outputs_} outputs: {out}")
 
 
 @contextmanager
-def _codes_refused(missing: str | None) -> Iterator[None]:
-    """While known outputs are used: codes taken for measurements end the command."""
+def _refusing_codes(missing: str | None) -> Iterator[None]:
+    """Raise if a reading looks like a code for missing values and --missing is not given."""
+    from emgpr.inputs import DataWarning
+
+    show = warnings.showwarning
+
+    def refuse(message: Warning | str, *args: Any, **kwargs: Any) -> None:
+        content = message.args[0] if isinstance(message, Warning) else message
+        if missing is None and isinstance(content, DataWarning) and content.kind == "code":
+            raise code_error([content])
+        show(message, *args, **kwargs)
+
     with warnings.catch_warnings():
-        if missing is None:
-            warnings.filterwarnings("error", message=".*looks like a code for a missing value")
-        try:
-            yield
-        except UserWarning as doubt:
-            code = re.findall(r" holds (\S+) \(", str(doubt))
-            raise complain(
-                f"{doubt} Here: --missing {' '.join(code)}; or --missing none, if it was measured.",
-                BAD_DATA,
-            ) from doubt
+        warnings.showwarning = refuse
+        yield

@@ -1,37 +1,38 @@
-"""`emgpr report`."""
+"""The command `emgpr report`."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from emgpr.cli import options as given
-from emgpr.cli.complaints import progress
-from emgpr.cli.files import read_model, to_write
+from emgpr.cli.errors import progress
+from emgpr.cli.files import check_output, read_model_with_data
+from emgpr.cli.options import Force, ModelFile, Units
+from emgpr.cli.parsing import parse_units
 
 
 def report(
-    model: given.ModelFile,
+    model: ModelFile,
     out: Annotated[Path, typer.Option("--out", "-o", help="The page: an .html file.")],
-    title: Annotated[str | None, typer.Option(help="Instead of the names of the outputs.")] = None,
-    units: given.Units = None,
-    force: given.Force = False,
+    title: Annotated[str | None, typer.Option(help="Title; default: output names.")] = None,
+    units: Units = None,
+    force: Force = False,
 ) -> None:
-    """One HTML page about a model: accuracy, maps, calibration, settings, provenance.
+    """Write an HTML report on a model: accuracy, maps, calibration, settings and provenance.
 
-    It opens offline in any browser, and the maps show their values under the pointer. Some seconds.
+    The page opens offline in any browser, and its maps show the value under the pointer. Writing
+    the report takes a few seconds and requires pip install 'emgpr[report]'.
 
     \b
     Examples:
       emgpr report jura.emgpr -o report.html
       emgpr report jura.emgpr --units Cd=mg/kg,Ni=mg/kg,Xloc=km,Yloc=km -o metals.html
     """
-    to_write(out, force, (".html", ".htm"))
-    named = given.units_of(units)
-    fitted = read_model(model, for_readings="a report")
-    if isinstance(named, dict):
-        given.known_to(fitted, named, "--units", inputs=True)
+    check_output(out, force, (".html", ".htm"))
+    fitted = read_model_with_data(model, "a report")
+    by_name = parse_units(units, fitted.output_names_, fitted.training_data()[0].columns)
     from emgpr.report import write_report
 
-    page = write_report(model, out, title=title, units=named, verbose=progress())
+    # Pass the path, not the model, because the report includes the file's name and checksum.
+    page = write_report(model, out, title=title, units=by_name, verbose=progress())
     typer.echo(f"{page.stat().st_size / 1e6:.1f} MB: {page}")

@@ -1,91 +1,127 @@
-"""`emgpr reproduce`: the paper's tables and figures, and our own."""
+"""The command `emgpr reproduce`, which computes the tables of the paper and documentation."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from emgpr.cli.complaints import INTERRUPTED, complain, folder, progress, reading
-from emgpr.cli.options import Jobs
+from emgpr.cli.errors import progress, reading_data
+from emgpr.cli.files import create_folder
+from emgpr.cli.options import check_processes, expand_groups
 
-reproduce = typer.Typer(
-    no_args_is_help=True, help="The paper's tables and figures, and ours, run anew."
-)
+Row = dict[str, Any]
 
-AsJson = Annotated[bool, typer.Option("--json", help="Results as JSON on stdout.")]
+ROWS = "rows.jsonl"
+Out = Annotated[Path, typer.Option(help="Folder for rows, tables and figures.")]
+Folds = Annotated[int, typer.Option(min=1, max=4, help="Number of folds to use, out of four.")]
 
 
-@reproduce.command()
+@dataclass(frozen=True)
+class Study:
+    """Options common to all studies. A study stores each fit's result as a line of a file."""
+
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False
+    n_jobs: Annotated[
+        int,
+        typer.Option(
+            help="Number of parallel fits; -1 for one per core.", callback=check_processes
+        ),
+    ] = -1
+
+    def run(
+        self, out: Path, reproduce: Callable[..., list[Row]], *data: Any, **settings: Any
+    ) -> list[Row]:
+        """Run the fits whose results are not in the file yet, and return all results."""
+        from emgpr.experiments.rows import read
+
+        file = create_folder(out) / ROWS
+        with reading_data():
+            n_rows = len(read(file))
+        if n_rows:
+            typer.echo(
+                f"{file} contains the results of {n_rows} fits, which are not run again. Delete "
+                "the file to start from the beginning.",
+                err=True,
+            )
+        try:
+            return reproduce(*data, file, n_jobs=self.n_jobs, verbose=progress(), **settings)
+        except KeyboardInterrupt as interrupt:
+            n_rows = len(read(file))
+            interrupt.add_note(
+                f"{file} contains the results of {n_rows} fits. Run the same command to resume."
+            )
+            raise
+
+    def write(
+        self,
+        out: Path,
+        title: str,
+        tables: Mapping[str, str],
+        results: dict[str, Any],
+        figures: Sequence[Path] = (),
+    ) -> None:
+        """Write the tables to a file, and print either the tables or, with --json, the results.
+
+        `tables` is a dict of the tables, with their captions as keys.
+        """
+        sections = [f"# {title}", *(part for pair in tables.items() for part in pair)]
+        text, file = "\n\n".join(sections), out / "table.md"
+        file.write_text(text + "\n", encoding="utf-8")
+        files = [str(path) for path in (file, out / ROWS, *figures)]
+        if self.as_json:
+            typer.echo(json.dumps(results | {"files": files}, indent=1))
+        else:
+            typer.echo(f"{text}\n\nWritten: {', '.join(files)}")
+
+
 def jura(
-    out: Annotated[Path, typer.Option(help="Folder for rows, table and figures.")] = Path(
-        "results/jura"
-    ),
-    restarts: Annotated[int, typer.Option(min=1, help="Starts of every model of Table 1.")] = 10,
+    study: Study,
+    out: Out = Path("results/jura"),
+    restarts: Annotated[int, typer.Option(min=1, help="Restarts per model in Table 1.")] = 10,
     figure_restarts: Annotated[
-        int, typer.Option(min=1, help="Starts of every model of the figures.")
+        int, typer.Option(min=1, help="Restarts per model in the figures.")
     ] = 10,
-    as_json: AsJson = False,
-    n_jobs: Jobs = -1,
 ) -> None:
-    """Table 1 (cadmium in the Swiss Jura) and the errors against mini-batch size.
-
-    Minutes. Every fit is a line of rows.jsonl; stopped, the same command goes on from there.
+    """Reproduce Table 1 and Figures 1 and 2 (metals in the Swiss Jura). Takes minutes.
 
     \b
     Examples:
       emgpr reproduce jura
       emgpr reproduce jura --restarts 2 --figure-restarts 2 --json
     """
-    rows_file = folder(out) / "rows.jsonl"
-
     from emgpr.experiments import jura as experiment
     from emgpr.experiments import jura_results as results
 
-    with _stoppable(rows_file):
-        rows = experiment.reproduce(
-            rows_file,
-            restarts=restarts,
-            figure_restarts=figure_restarts,
-            n_jobs=n_jobs,
-            verbose=progress(),
-        )
+    rows = study.run(out, experiment.reproduce, restarts=restarts, figure_restarts=figure_restarts)
     table, sizes = results.table_1(rows), results.batch_sizes(rows)
+    tables = {
+        results.TABLE_1_CAPTION: results.table_1_text(table),
+        results.BATCH_SIZES_CAPTION: results.batch_sizes_text(sizes),
+    }
     figures = results.draw(sizes, out)
-    text = "\n\n".join(
-        [
-            "# Jura",
-            results.TABLE_1_CAPTION,
-            results.table_1_text(table),
-            results.BATCH_SIZES_CAPTION,
-            results.batch_sizes_text(sizes),
-        ]
-    )
-    _hand_over(text, {"table_1": table, "batch_sizes": sizes}, [rows_file, *figures], out, as_json)
+    study.write(out, "Jura", tables, {"table_1": table, "batch_sizes": sizes}, figures)
 
 
-@reproduce.command()
 def atms(
     tdr: Annotated[Path, typer.Option(help="Temperatures: a TATMS… or SATMS… file.")],
-    geo: Annotated[Path, typer.Option(help="Their geolocation: the GATMO… file.")],
-    out: Annotated[Path, typer.Option(help="Folder for rows and tables.")] = Path("results/atms"),
-    experiments: Annotated[int, typer.Option(min=1, help="Draws of 1000 sites.")] = 10,
-    as_json: AsJson = False,
-    n_jobs: Jobs = -1,
+    geo: Annotated[Path, typer.Option(help="Geolocation: the matching GATMO… file.")],
+    study: Study,
+    out: Out = Path("results/atms"),
+    experiments: Annotated[
+        int, typer.Option(min=1, help="Number of random samples of 1000 sites.")
+    ] = 10,
 ) -> None:
-    """Errors on ten channels of a satellite sounder (Table 2 and the supplement's Table 1).
-
-    Hours. Every fit is a line of rows.jsonl; stopped, the same command goes on from there.
+    """Reproduce Table 2 and Supplementary Table 1 (satellite sounder). Takes hours.
 
     \b
     Examples:
       emgpr reproduce atms --tdr TATMS_….h5 --geo GATMO_….h5
       emgpr reproduce atms --tdr TATMS_….h5 --geo GATMO_….h5 --experiments 1 --n-jobs 2
     """
-    rows_file = folder(out) / "rows.jsonl"
-    with reading():
+    with reading_data():
         from emgpr.datasets import read_atms
         from emgpr.experiments import atms as experiment
 
@@ -94,151 +130,86 @@ def atms(
 
     from emgpr.experiments import atms_results as results
 
-    with _stoppable(rows_file):
-        rows = experiment.reproduce(
-            swath, rows_file, experiments=experiments, n_jobs=n_jobs, verbose=progress()
-        )
+    rows = study.run(out, experiment.reproduce, swath, experiments=experiments)
     mse, mae = results.summary(rows, "mse"), results.summary(rows, "mae")
-    text = "\n\n".join(
-        [
-            "# ATMS",
-            results.caption("mse", mse),
-            results.text(mse),
-            results.caption("mae", mae),
-            results.text(mae),
-        ]
-    )
-    _hand_over(text, {"mse": mse, "mae": mae}, [rows_file], out, as_json)
+    tables = {
+        results.caption("mse", mse): results.text(mse),
+        results.caption("mae", mae): results.text(mae),
+    }
+    study.write(out, "ATMS", tables, {"mse": mse, "mae": mae})
 
 
-@reproduce.command()
 def choices(
+    study: Study,
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder of further data: CSV files, inputs in columns named x_…."),
+        typer.Option(
+            help="Folder with additional CSV files, whose input columns have names such as x_1."
+        ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for rows and tables.")] = Path(
-        "results/choices"
-    ),
-    folds: Annotated[int, typer.Option(min=1, max=4, help="Quarters of the sites left out.")] = 2,
-    as_json: AsJson = False,
-    n_jobs: Jobs = -1,
+    out: Out = Path("results/choices"),
+    folds: Folds = 2,
 ) -> None:
-    """Why the defaults are what they are: candidates cross-validated on training data.
-
-    Hours. Every fit is a line of rows.jsonl; stopped, the same command goes on from there.
+    """Compare the default settings with alternatives by cross-validation. Takes hours.
 
     \b
     Examples:
       emgpr reproduce choices
       emgpr reproduce choices --data more --folds 1
     """
-    rows_file = folder(out) / "rows.jsonl"
     from emgpr.experiments import choices as experiment
     from emgpr.experiments import choices_results as results
 
-    with reading():
-        tables = experiment.embedded() | ({} if data is None else experiment.from_folder(data))
-    with _stoppable(rows_file):
-        rows = experiment.reproduce(
-            tables, rows_file, folds=folds, n_jobs=n_jobs, verbose=progress()
-        )
-    text = "\n\n".join(
-        [
-            "# Choices",
-            results.COORDINATES_CAPTION,
-            results.coordinates_text(rows),
-            results.WITHHELD_CAPTION,
-            results.withheld_text(rows),
-        ]
-    )
-    _hand_over(text, {"rows": rows}, [rows_file], out, as_json)
+    with reading_data():
+        data_sets = experiment.embedded() | ({} if data is None else experiment.from_folder(data))
+    rows = study.run(out, experiment.reproduce, data_sets, folds=folds)
+    tables = {
+        results.COORDINATES_CAPTION: results.coordinates_text(rows),
+        results.WITHHELD_CAPTION: results.withheld_text(rows),
+    }
+    study.write(out, "Choices", tables, {"rows": rows})
 
 
-@reproduce.command()
-def rules(
-    out: Annotated[Path, typer.Option(help="Folder for rows and table.")] = Path("results/rules"),
-    folds: Annotated[int, typer.Option(min=1, max=4, help="Quarters of the sites left out.")] = 2,
-    as_json: AsJson = False,
-    n_jobs: Jobs = -1,
-) -> None:
-    """The combination rules on Jura and AMSU-A: error, log density, coverage.
-
-    Minutes. Every fit is a line of rows.jsonl; stopped, the same command goes on from there.
+def rules(study: Study, out: Out = Path("results/rules"), folds: Folds = 2) -> None:
+    """Compare the rules for combining ensemble members on two data sets. Takes minutes.
 
     \b
     Examples:
       emgpr reproduce rules
       emgpr reproduce rules --folds 1
     """
-    rows_file = folder(out) / "rows.jsonl"
     from emgpr.experiments import rules as experiment
 
-    with _stoppable(rows_file):
-        rows = experiment.reproduce(rows_file, folds=folds, n_jobs=n_jobs, verbose=progress())
-    text = "\n\n".join(["# Combination rules", experiment.CAPTION, experiment.text(rows)])
-    _hand_over(text, {"rows": rows}, [rows_file], out, as_json)
+    rows = study.run(out, experiment.reproduce, folds=folds)
+    study.write(
+        out, "Combination rules", {experiment.CAPTION: experiment.text(rows)}, {"rows": rows}
+    )
 
 
-@reproduce.command()
 def truth(
-    out: Annotated[Path, typer.Option(help="Folder for rows and table.")] = Path("results/truth"),
-    draws: Annotated[int, typer.Option(min=2, help="Tables drawn from the model.")] = 50,
-    sites: Annotated[int, typer.Option(min=20, help="Sites of each.")] = 400,
-    as_json: AsJson = False,
-    n_jobs: Jobs = -1,
+    study: Study,
+    out: Out = Path("results/truth"),
+    draws: Annotated[int, typer.Option(min=2, help="Number of simulated tables.")] = 50,
+    sites: Annotated[int, typer.Option(min=20, help="Number of sites in each table.")] = 400,
 ) -> None:
-    """Tables drawn from the model: is the truth found, and do intervals hold what they say?
-
-    Half an hour. Every fit is a line of rows.jsonl; stopped, the same command goes on from there.
+    """Compare parameters fitted to simulated data with their true values. Takes half an hour.
 
     \b
     Examples:
       emgpr reproduce truth
       emgpr reproduce truth --draws 10 --sites 200
     """
-    rows_file = folder(out) / "rows.jsonl"
     from emgpr.experiments import truth as experiment
 
-    with _stoppable(rows_file):
-        rows = experiment.reproduce(
-            rows_file, draws=draws, sites=sites, n_jobs=n_jobs, verbose=progress()
-        )
-    text = "\n\n".join(["# Known truth", experiment.CAPTION, experiment.text(rows)])
-    _hand_over(text, {"rows": rows}, [rows_file], out, as_json)
+    rows = study.run(out, experiment.reproduce, draws=draws, sites=sites)
+    study.write(out, "Known truth", {experiment.CAPTION: experiment.text(rows)}, {"rows": rows})
 
 
-@contextmanager
-def _stoppable(rows_file: Path) -> Iterator[None]:
-    """While rows are worked out: tell what is there before, and how to go on after ctrl-C."""
-    from emgpr.experiments.rows import read
-
-    with reading():
-        n_rows = len(read(rows_file))
-    if n_rows:
-        typer.echo(
-            f"{n_rows} rows are in {rows_file}; those asked for are kept, not run again. "
-            "Delete the file to start afresh.",
-            err=True,
-        )
-    try:
-        yield
-    except KeyboardInterrupt as stop:
-        raise complain(
-            f"stopped. {len(read(rows_file))} rows are in {rows_file}; the same command goes on "
-            "from there.",
-            INTERRUPTED,
-        ) from stop
-
-
-def _hand_over(
-    text: str, results: dict[str, Any], files: list[Path], out: Path, as_json: bool
-) -> None:
-    """Table to file and stdout, or JSON to stdout; where everything is."""
-    table = out / "table.md"
-    table.write_text(text + "\n", encoding="utf-8")
-    files = [table, *files]
-    if as_json:
-        typer.echo(json.dumps(results | {"files": [str(file) for file in files]}, indent=1))
-    else:
-        typer.echo(text + "\n\nWritten: " + ", ".join(map(str, files)))
+reproduce = typer.Typer(
+    no_args_is_help=True,
+    help="Reproduce the tables and figures of the paper and the documentation.\n\n"
+    f"The result of each fit is appended to {ROWS} in the folder given by --out. After an "
+    "interruption, the same command runs the remaining fits.",
+)
+for command in (jura, atms, choices, rules, truth):
+    reproduce.command()(expand_groups(command))

@@ -1,51 +1,51 @@
-"""`emgpr swath`."""
+"""The command `emgpr swath`."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from emgpr.cli.complaints import USAGE, complain, progress, reading
-from emgpr.cli.files import to_write
+from emgpr.cli.errors import UsageError, progress, reading_data
+from emgpr.cli.files import check_map_output
 from emgpr.cli.options import Force
 
 
 def swath(
     tdr: Annotated[Path, typer.Argument(help="Temperatures: a TATMS… or SATMS… file.")],
-    geo: Annotated[Path, typer.Argument(help="Their geolocation: the GATMO… file.")],
+    geo: Annotated[Path, typer.Argument(help="Geolocation: the matching GATMO… file.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The map: .nc or .tif.")],
-    channels: Annotated[str, typer.Option(help="Channels: numbers and ranges.")] = "1-10",
-    grid: Annotated[float, typer.Option(help="Spacing of the cells, in degrees.")] = 0.25,
+    channels: Annotated[str, typer.Option(help="Channels, such as 1,3,5-8.")] = "1-10",
+    grid: Annotated[float, typer.Option(help="Grid spacing in degrees.")] = 0.25,
     places: Annotated[
-        int, typer.Option(min=20, help="Fields of view to learn from, at most.")
+        int, typer.Option(min=20, help="Maximum number of fields of view used for the fit.")
     ] = 1500,
     force: Force = False,
 ) -> None:
-    """Channels of the ATMS sounder on a regular grid, each with its standard deviation.
+    """Predict channels of the ATMS sounder on a regular grid, with their standard deviations.
 
-    A minute for a granule and ten channels. The map follows the CF conventions; cells outside the
-    swath are missing.
+    Ten channels of a granule take about a minute. NetCDF files follow the CF conventions. Cells
+    outside the swath are empty.
 
     \b
     Examples:
       emgpr swath TATMS_….h5 GATMO_….h5 --channels 1-10 --grid 0.25 -o atms.nc
       emgpr swath TATMS_….h5 GATMO_….h5 --channels 17-22 -o humidity.tif
     """
-    with reading():
+    with reading_data():
         from emgpr.datasets import read_atms
-        from emgpr.io.maps import GEOTIFF, NETCDF, check_writable, write_map
+        from emgpr.io.maps import write_map
         from emgpr.swath import channel_names, grid_swath
 
-        to_write(out, force, (*NETCDF, *GEOTIFF))
-        check_writable(out)
-        chosen = channel_names(channels)
+        check_map_output(out, force)
+        names = channel_names(channels)
         if not grid > 0:
-            raise complain(f"--grid {grid:g}; expected degrees, more than 0.", USAGE)
+            raise UsageError(f"--grid is {grid:g}; expected a positive spacing in degrees.")
         table = read_atms(tdr, geo)
-        made = grid_swath(table, chosen, grid, most=places, verbose=progress())
-        write_map(made.map, out)
-    rows, columns = made.map.sizes["lat"], made.map.sizes["lon"]
-    cells = int(made.map[chosen[0]].count())
+        result = grid_swath(table, names, grid, most=places, verbose=progress()).map
+        write_map(result, out)
+    n_rows, n_columns = result.sizes["lat"], result.sizes["lon"]
+    n_cells = int(result[names[0]].count())
     typer.echo(
-        f"{len(chosen)} channels on {rows} × {columns} cells, {cells} of them in the swath: {out}"
+        f"{len(names)} channels on {n_rows} × {n_columns} cells, {n_cells} of them in the swath: "
+        f"{out}"
     )

@@ -1,144 +1,132 @@
-"""`emgpr validate`."""
+"""The command `emgpr validate`."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from emgpr.cli import options as given
-from emgpr.cli.complaints import USAGE, complain, progress, reading, say
-from emgpr.cli.files import TABLES, read_model, to_write
-from emgpr.cli.fit import columns, look_at, model_of, read_places
+from emgpr.cli.errors import UsageError, progress, reading_data
+from emgpr.cli.files import check_table_output, is_table, read_model_with_data
+from emgpr.cli.options import EstimatorOptions, Force
+from emgpr.cli.tables import read_training_data
+from emgpr.user_warnings import warn
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+By = Literal["site", "block", "output"]
+
+N_FOLDS = 5  # unless --folds is given
 
 
 def validate(
     source: Annotated[
         Path,
-        typer.Argument(metavar="DATA|MODEL", help="A table, with -x and -y; or a fitted model."),
+        typer.Argument(metavar="DATA|MODEL", help="A table (with -x and -y) or a fitted model."),
     ],
-    inputs: given.Inputs = None,
-    outputs: given.Outputs = None,
+    options: EstimatorOptions,
     by: Annotated[
-        given.By,
-        typer.Option(
-            help="What is left out together: a place, a block of neighbours, single readings."
-        ),
+        By,
+        typer.Option(help="What to leave out: a site, a block of sites, or one output at a site."),
     ] = "site",
     exact: Annotated[
-        bool, typer.Option("--exact", help="What approximations cost, of a fitted model.")
+        bool,
+        typer.Option(
+            "--exact", help="Compare a model that uses approximations with an exact model."
+        ),
     ] = False,
     folds: Annotated[
-        int | None, typer.Option(min=2, help="Fits of each model, of a table: 5 if not said.")
+        int | None,
+        typer.Option(min=2, help=f"Number of folds, for a table only; default: {N_FOLDS}."),
     ] = None,
-    log: given.Log = False,
-    transform: given.Transform = None,
-    crs: given.Crs = None,
-    paper: given.Paper = False,
-    kernel: given.KernelName = None,
-    missing: given.Missing = None,
-    seed: given.Seed = 0,
-    jobs: given.Processes = 1,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Every reading and what was predicted: .csv, …"),
+        typer.Option("--out", "-o", help="File for all readings and predictions: .csv, …"),
     ] = None,
-    force: given.Force = False,
+    force: Force = False,
 ) -> None:
-    """How good predictions are, by leaving out what was measured.
+    """Measure the accuracy of predictions by cross-validation.
 
-    Of a table: EMGPR is fitted again and again without some of the readings, and so are the same
-    without transfer and ICM; their errors are compared reading by reading (minutes). Of a fitted
-    model: it predicts each reading from the others with what it has learned (seconds). That
-    flatters, since what is left out took part in learning. With --exact, a model of very many
-    readings, which is approximated, is put beside an exact one on some 900 of them.
+    Given a table, the command cross-validates EMGPR, independent Gaussian processes and ICM, and
+    compares their errors, paired by reading. This takes minutes. Given a fitted model, the command
+    predicts each reading from other readings without refitting the parameters. This takes
+    seconds, but the errors are optimistic, since the parameters were fitted to all readings. With
+    --exact, a model that uses approximations is compared with an exact model, using about 900 of
+    the readings.
 
     \b
-    mae, nlpd   mean absolute error; mean negative log density of the readings: less is better
-    coverage    share of readings inside their 95% intervals: 0.95 is honest
+    mae         mean absolute error; lower is better
+    nlpd        mean negative log predictive density; lower is better
+    coverage    share of readings inside their 95% prediction intervals; should be near 0.95
 
     \b
     Examples:
       emgpr validate jura.emgpr
       emgpr validate jura.emgpr --by block
       emgpr validate jura.emgpr --exact
-      emgpr validate jura.csv -x Xloc,Yloc -y Cd,Ni,Zn --log --paper --by block --folds 3
-      emgpr validate jura.csv -x Xloc,Yloc -y Cd,Ni,Zn --by output --folds 3 -o rows.csv
+      emgpr validate jura.csv -x Xloc,Yloc -y Cd,Ni --log --paper --by block --folds 2
+      emgpr validate jura.csv -x Xloc,Yloc -y Cd,Ni,Zn --log --by output --folds 3 -o cv.csv
     """
     if out is not None:
-        from emgpr.io.tables import KINDS
-
-        to_write(out, force, KINDS)
-    if inputs is None and outputs is None:
-        if log or paper or any((transform, crs, kernel, missing, folds)):
-            raise complain(
-                "a fitted model keeps its settings and its data: only --by, --exact and --out go "
-                "with it.",
-                USAGE,
-            )
-        rows = _beside_exact(source, seed) if exact else _of_a_model(source, by)
-    else:
+        check_table_output(out, force)
+    if options.inputs is not None or options.outputs is not None:
         if exact:
-            raise complain("--exact is of a fitted model; give no -x and -y.", USAGE)
-        x, y = columns(inputs, outputs)
-        model = model_of(
-            y, log=log, transform=transform, crs=crs, paper=paper, kernel=kernel, seed=seed
+            raise UsageError("--exact requires a fitted model. Do not give -x and -y.")
+        rows = _validate_table(source, options, by, folds or N_FOLDS)
+    elif options.has_settings() or folds:
+        raise UsageError(
+            "A fitted model accepts only --by, --exact, --seed and --out, since it contains its "
+            "settings and data. For a table, give its columns with -x and -y."
         )
-        X, Y = read_places(source, x, y, missing)
-        look_at(model, X, Y, missing)
-        rows = _of_a_table(model, X, Y, by, folds or 5, seed, jobs)
+    else:
+        rows = _validate_model(source, by, exact, options.seed)
     if out is not None and rows.empty:
-        typer.echo("No rows, and none written.")
+        typer.echo("There are no rows to write.")
     elif out is not None:
-        with reading():
+        with reading_data():
             from emgpr.io import write_table
 
             write_table(rows, out)
         typer.echo(f"Written: {out}")
 
 
-def _of_a_model(source: Path, by: given.By) -> Any:
-    """What it says of its own readings, left out; a row for each."""
-    model = _read(source)
-    with reading():
-        checked = model.cross_validate(by)
-        typer.echo(f"{checked}\n\n{model.transfer_report(by)}")
-        return checked.rows()
-
-
-def _beside_exact(source: Path, seed: int) -> Any:
-    """What its approximations cost; a row for each reading left out and way to predict it."""
-    model = _read(source)
-    with reading():
-        report = model.approximation_report(random_state=seed)
-        typer.echo(str(report))
-        return report.rows()
-
-
-def _read(source: Path) -> Any:
-    if source.name.lower().endswith(TABLES):
-        raise complain(
-            f"{source} is a table: name its columns with -x and -y. Or give a fitted model.", USAGE
+def _validate_model(source: Path, by: By, exact: bool, seed: int) -> "pd.DataFrame":
+    """Print the errors of a fitted model or of its approximations, and return its predictions."""
+    if is_table(source):
+        raise UsageError(
+            f"{source} is a table; give its columns with -x and -y, or give a fitted model."
         )
-    model = read_model(source, for_readings="a validation")
-    model.verbose = progress()
-    return model
+    model = read_model_with_data(source, "cross-validation")
+    with reading_data():
+        if exact:
+            report = model.approximation_report(random_state=seed)
+            typer.echo(str(report))
+            return report.rows()
+        results = model.cross_validate(by)
+        typer.echo(f"{results}\n\n{model.transfer_report(by)}")
+        return results.rows()
 
 
-def _of_a_table(model: Any, X: Any, Y: Any, by: given.By, folds: int, seed: int, jobs: int) -> Any:
-    """EMGPR beside the same without transfer and ICM; a row for each reading and model."""
-    with reading():
+def _validate_table(
+    source: Path, options: EstimatorOptions, by: By, n_folds: int
+) -> "pd.DataFrame":
+    """Print the errors of EMGPR and of simpler models, and return all their predictions."""
+    model = options.estimator()
+    X, Y = read_training_data(source, model, options)
+    with reading_data():
         from emgpr import ICM, IndependentGP, compare
+        from emgpr.estimators import MultiOutputGP
 
-        same = {
-            name: model.get_params(deep=False)[name]
-            for name in ("kernel", "transform", "crs", "random_state")
-        }
-        models = {"EMGPR": model, "no transfer": IndependentGP(**same), "ICM": ICM(**same)}
-        found = compare(
-            models if Y.shape[1] > 1 else {"EMGPR": model, "no transfer": models["no transfer"]},
-            X, Y, by=by, n_folds=folds, random_state=seed, n_jobs=jobs, verbose=progress(),
+        params = model.get_params(deep=False)
+        shared = {key: params[key] for key in ("kernel", "output_transform", "crs", "random_state")}
+        models: dict[str, MultiOutputGP] = {"EMGPR": model, "no transfer": IndependentGP(**shared)}
+        if Y.shape[1] > 1:
+            models["ICM"] = ICM(**shared)
+        comparison = compare(
+            models, X, Y, by=by, n_folds=n_folds, random_state=options.seed, n_jobs=options.jobs,
+            verbose=progress(),
         )  # fmt: skip
-        for note, times in found.notes.items():
-            say(f"warning: in {times} of {folds} fits, {note}")
-        typer.echo(f"\n{found}")
-        return found.rows()
+        for note, n_fits in comparison.notes.items():
+            warn(f"In {n_fits} of {n_folds} fits: {note}")
+        typer.echo(f"\n{comparison}")
+        return comparison.rows()

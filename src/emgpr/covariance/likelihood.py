@@ -1,21 +1,25 @@
-"""One question, two ways to answer it: how likely is this table, and which way is up."""
+"""The log marginal likelihood and its derivatives, computed in Kronecker or dense form."""
 
 from dataclasses import dataclass
 
 from jaxtyping import Float
 
 from emgpr.arrays import Array, diagonal, namespace
-from emgpr.covariance import dense, kronecker
+from emgpr.covariance.kronecker import kronecker_log_likelihood
+from emgpr.covariance.lmc import dense_log_likelihood
 from emgpr.observations import Observations
+
+# Σ counts as invertible if its smallest eigenvalue is more than this fraction of its largest one.
+MIN_NOISE_RATIO = 1e-13
 
 
 @dataclass(frozen=True)
 class Likelihood:
-    """log p(y) of each table of a batch, and its derivatives.
+    """The log-likelihood log p(y) of each table in a batch, and its derivatives.
 
-    K_q is symmetric, and so `of_kernels` is to be contracted with symmetric matrices only.
-    `curvature` is how −log p(y) curves along the weights: the mean of its second derivatives and
-    of what is expected of them. The structured form does not tell it, and is not taken then.
+    `of_kernels`, the derivative with respect to K_q, is valid only for symmetric changes of K_q.
+    `curvature` approximates the second derivatives of −log p(y) with respect to the weights by the
+    mean of their actual and their expected values. The Kronecker form provides no curvature.
     """
 
     value: Float[Array, "*b"]
@@ -34,24 +38,29 @@ def log_likelihood(
     of_kernels: bool = False,
     curvature: bool = False,
 ) -> Likelihood:
-    """The log marginal likelihood (eq. 7) and its gradients; −inf where cov has no factor."""
+    """Return the log marginal likelihood (eq. 7) and its gradients.
+
+    The value is −inf if the covariance has no Cholesky factor. The gradient with respect to K is
+    computed only if `of_kernels` is set, and the curvature only if `curvature` is set.
+    """
     Q, D, k = W.shape[-3:]
     information = None
-    if Q == 1 and D > 1 and not curvature and table.complete and _definite(noise):
-        value, of_B, of_noise, of_K = kronecker.likelihood_and_contractions(table, W, noise, K)
+    if Q == 1 and D > 1 and not curvature and table.complete and _is_invertible(noise):
+        value, of_B, of_noise, of_K = kronecker_log_likelihood(table, W, noise, K)
     else:
-        value, of_B, of_noise, of_K, information = dense.likelihood_and_contractions(
+        value, of_B, of_noise, of_K, information = dense_log_likelihood(
             table, W, noise, K, of_kernels=of_kernels, information=curvature
         )
-    if information is not None:  # B is not linear in W: twice ∂/∂B between weights of one column
-        along = diagonal(information.reshape(*of_B.shape[:-3], Q, D, k, Q, D, k), -6, -3)
-        along = diagonal(along, -4, -2)  # d e q j
-        along -= 2 * namespace(K).moveaxis(of_B, -3, -1)[..., None]
+    if information is not None:
+        # Because B is quadratic in W, −2 ∂/∂B is added for weights in the same column of W_q.
+        second = diagonal(information.reshape(*of_B.shape[:-3], Q, D, k, Q, D, k), -6, -3)
+        second = diagonal(second, -4, -2)  # D D Q k
+        second -= 2 * namespace(K).moveaxis(of_B, -3, -1)[..., None]
     # B = WWᵀ and ∂/∂B is symmetric, so ∂/∂W = 2 (∂/∂B) W.
     return Likelihood(value, 2 * of_B @ W, of_noise, of_K, information)
 
 
-def _definite(noise: Float[Array, "*s D D"]) -> bool:
-    """Whether every Σ has an inverse to speak of, which the structured form needs."""
+def _is_invertible(noise: Float[Array, "*s D D"]) -> bool:
+    """Tell whether every Σ is invertible to working precision."""
     values = namespace(noise).linalg.eigvalsh(noise)
-    return bool((values[..., 0] > 1e-13 * values[..., -1]).all())
+    return bool((values[..., 0] > MIN_NOISE_RATIO * values[..., -1]).all())

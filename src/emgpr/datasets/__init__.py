@@ -1,9 +1,9 @@
-"""Real data with several correlated outputs: two data sets embedded, one read from files.
+"""Real data with several correlated outputs: two included data sets, and a reader for a third.
 
-- `load_jura`: seven heavy metals in the soil of the Swiss Jura, at 359 sites, and a grid.
-- `jura_table`: the same as inputs and outputs, with metals withheld at the validation sites.
+- `load_jura`: seven heavy metals in the soil of the Swiss Jura at 359 sites, and a map grid.
+- `jura_table`: the Jura data as inputs and outputs, with metals withheld at the validation sites.
 - `load_amsua`: 14 channels of a satellite sounder at 630 sites.
-- `read_atms`: 22 channels of the ATMS sounder, from the HDF5 granules that NOAA distributes.
+- `read_atms`: 22 channels of the ATMS sounder, from HDF5 granules distributed by NOAA.
 """
 
 from emgpr.datasets.amsua import load_amsua

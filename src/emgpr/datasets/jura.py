@@ -11,12 +11,12 @@ from jaxtyping import Bool
 from pandas.api.types import is_integer_dtype
 from sklearn.utils import Bunch
 
-from emgpr.datasets._embedded import description, table
+from emgpr.datasets.embedded import read_description, read_embedded
 
 COORDINATES = ("Xloc", "Yloc")
 METALS = ("Cd", "Co", "Cr", "Cu", "Ni", "Pb", "Zn")
 
-# In the order of the codes 1, 2, … that the two tables of sites use; the grid has the names.
+# Names for the codes 1, 2, … in the two tables of sites. The table of the grid contains names.
 CATEGORIES = {
     "Landuse": ("Forest", "Pasture", "Meadow", "Tillage"),
     "Rock": ("Argovian", "Kimmeridgian", "Sequanian", "Portlandian", "Quaternary"),
@@ -25,25 +25,25 @@ CATEGORIES = {
 
 @dataclass(frozen=True)
 class JuraTable:
-    """Inputs and outputs at all 359 sites, the 259 prediction sites first."""
+    """Inputs and outputs at 359 sites: 259 prediction sites, then 100 validation sites."""
 
     X: pd.DataFrame  # (359, 2), km
     Y: pd.DataFrame  # (359, D), mg/kg; NaN where withheld
     test: Bool[np.ndarray, " 359"]  # True at the 100 validation sites
-    truth: pd.DataFrame  # (100, D), mg/kg; what was measured there, rows labelled as in Y
+    truth: pd.DataFrame  # (100, D), mg/kg; readings at the validation sites, with the index of Y
 
 
 def load_jura() -> Bunch:
-    """Seven heavy metals at 359 sites of the Swiss Jura, and the grid to map them on.
+    """Load seven heavy metals at 359 sites in the Swiss Jura, and a grid for maps.
 
     Returns a Bunch with
 
-    - `train`, `test`: data frames of the 259 prediction and the 100 validation sites, with
+    - `train`, `test`: data frames of the 259 prediction sites and the 100 validation sites, with
       columns Xloc, Yloc (km), Landuse, Rock (categories), Cd, Co, Cr, Cu, Ni, Pb, Zn (mg/kg)
     - `grid`: data frame of 5957 nodes, with columns Xloc, Yloc, Landuse, Rock
-    - `coordinates`, `metals`: the names of the columns
-    - `units`: the unit of each measured column
-    - `DESCR`: what the data are, where they come from and whom to cite
+    - `coordinates`, `metals`: names of the columns with coordinates and metals
+    - `units`: unit of each measured column
+    - `DESCR`: description of the data, its source and the references to cite
 
     >>> jura = load_jura()
     >>> jura.train.shape, jura.test.shape, jura.grid.shape
@@ -56,23 +56,24 @@ def load_jura() -> Bunch:
     'mg/kg'
     """
     return Bunch(
-        train=_named(table("jura_prediction.csv")),
-        test=_named(table("jura_validation.csv")),
-        grid=_named(table("jura_grid.csv.gz")),
+        train=_with_names(read_embedded("jura_prediction.csv")),
+        test=_with_names(read_embedded("jura_validation.csv")),
+        grid=_with_names(read_embedded("jura_grid.csv.gz")),
         coordinates=COORDINATES,
         metals=METALS,
         units=dict.fromkeys(COORDINATES, "km") | dict.fromkeys(METALS, "mg/kg"),
-        DESCR=description("Jura"),
+        DESCR=read_description("Jura"),
     )
 
 
 def jura_table(
     metals: Sequence[str] = ("Cd", "Ni", "Zn"), withheld: str | None = "Cd"
 ) -> JuraTable:
-    """Metals at all 359 sites, one of them withheld at the 100 validation sites.
+    """Return the Jura data with one metal withheld at the 100 validation sites.
 
-    The defaults are the usual experiment: predict cadmium there from nickel and zinc there and
-    from all three at the other 259. `withheld` is one of `metals`, "all", or None.
+    The defaults are those of the usual experiment: cadmium at the validation sites is predicted
+    from nickel and zinc at the same sites and from all three metals at the other 259 sites.
+    `withheld` is one of `metals`, "all", or None.
 
     >>> jura = jura_table()
     >>> jura.X.shape, jura.Y.shape, jura.truth.shape
@@ -82,8 +83,8 @@ def jura_table(
     >>> jura.Y[jura.test].index.equals(jura.truth.index)
     True
     """
-    metals = _checked(metals, withheld)
-    train, test = table("jura_prediction.csv"), table("jura_validation.csv")
+    metals = _check_metals(metals, withheld)
+    train, test = read_embedded("jura_prediction.csv"), read_embedded("jura_validation.csv")
     sites = pd.concat([train, test], ignore_index=True)
     is_test = np.arange(len(sites)) >= len(train)
 
@@ -93,24 +94,25 @@ def jura_table(
     return JuraTable(sites[list(COORDINATES)], Y, is_test, sites.loc[is_test, metals])
 
 
-def _checked(metals: Sequence[str], withheld: str | None) -> list[str]:
-    # A string is a sequence too: "Cd" would otherwise be taken for the metals C and d.
+def _check_metals(metals: Sequence[str], withheld: str | None) -> list[str]:
+    # Strings are sequences, too: "Cd" would otherwise be read as the metals "C" and "d".
     names = [metals] if isinstance(metals, str) else list(metals)
     unknown = [name for name in names if name not in METALS]
     if unknown or not names or len(set(names)) < len(names):
         raise ValueError(
-            f"metals is {metals!r}; name one or more of {', '.join(METALS)}, each once."
+            f"metals is {metals!r}; expected one or more of {', '.join(METALS)}, without "
+            "repetition."
         )
     if withheld not in (None, "all", *names):
         raise ValueError(
-            f"withheld is {withheld!r}, which is not among the metals asked for "
-            f"({', '.join(names)}). Withhold one of them, 'all', or None."
+            f"withheld is {withheld!r}, which is not among the requested metals "
+            f"({', '.join(names)}); expected one of them, 'all', or None."
         )
     return names
 
 
-def _named(sites: pd.DataFrame) -> pd.DataFrame:
-    """Land use and rock type by name, whether they came as codes or as names."""
+def _with_names(sites: pd.DataFrame) -> pd.DataFrame:
+    """Replace the codes of land use and rock type with names, if the table contains codes."""
     for column, names in CATEGORIES.items():
         if is_integer_dtype(sites[column]):
             sites[column] = sites[column].map(dict(enumerate(names, start=1)))

@@ -1,9 +1,9 @@
-"""Sites dealt to the members. Every site goes to one, none is left over."""
+"""Partition of the sites into batches, one for each member."""
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from emgpr.sampling import in_clusters
+from emgpr.sampling import clustered_batches
 
 Array = np.ndarray
 
@@ -15,16 +15,17 @@ def split_sites(
     batch_size: int | None,
     partition: str = "stratified",
     rng: np.random.Generator | None = None,
-    wanted: int | None = None,
+    n_batches: int | None = None,
 ) -> list[Int[Array, " _"]]:
-    """L = ⌊N/N₀⌋ parts, or the first that are wanted.
+    """Divide N sites into L = ⌊N / batch_size⌋ batches; return all, or the first `n_batches`.
 
-    "strided" gives part k the sites k, L+k, 2L+k, … as in the paper. Strides alias with data stored
-    line by line (a swath of 96 views a scan, dealt to 8 parts, gives each part the same 12 columns
-    of every scan), "random" sites see no short distances if they are few of many; "stratified"
-    parts are clusters of neighbours from all over the region.
+    - "strided": batch k consists of the sites k, L+k, 2L+k and so on, as in the paper. If the sites
+      form a grid that is stored line by line, a batch may consist of a few columns of the grid.
+    - "random": sites are assigned at random. A small batch from many sites then has hardly any
+      sites that are close to each other.
+    - "stratified": each batch consists of clusters of neighbouring sites from the whole region.
 
-    >>> [part.tolist() for part in split_sites(np.zeros((7, 2)), 3, "strided")]
+    >>> [batch.tolist() for batch in split_sites(np.zeros((7, 2)), 3, "strided")]
     [[0, 2, 4, 6], [1, 3, 5]]
     """
     N = len(x)
@@ -33,6 +34,6 @@ def split_sites(
         return [np.arange(N)]
     rng = rng or np.random.default_rng()
     if partition == "stratified":
-        return in_clusters(x, L, rng, wanted)
+        return clustered_batches(x, L, rng, n_batches)
     order = np.arange(N) if partition == "strided" else rng.permutation(N)
-    return [np.sort(order[k::L]) for k in range(L)[:wanted]]
+    return [np.sort(order[k::L]) for k in range(L)[:n_batches]]

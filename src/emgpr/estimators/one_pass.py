@@ -1,78 +1,88 @@
-"""One pass over the data: what was read at any number of places, kept as sums over them."""
+"""The estimator OnePassGP, which reads the data once and keeps only sums over the sites."""
 
-import warnings
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, field, fields
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
+import pandas as pd
+from jaxtyping import Float
 from sklearn.gaussian_process.kernels import Kernel
 
-from emgpr.arrays import JitterWarning
-from emgpr.covariance import Basis, Fineness, Sums, basis_on, spectrum
-from emgpr.estimators.blocks import Blocks
-from emgpr.estimators.door import input_names, placed, refuse_unobserved
-from emgpr.estimators.doubts import about_inputs, about_known, about_outputs
-from emgpr.estimators.from_sums import Ascent, enough_of_each, shares_of, two_steps
-from emgpr.estimators.gathered import is_lazy, refuse_stray_coordinates
-from emgpr.estimators.in_waves import InWaves, corners_of
-from emgpr.estimators.keeping import all_or_nothing
-from emgpr.estimators.passes import LEAST, Table
-from emgpr.estimators.settings import Configured, check_one_pass, kernels_for
-from emgpr.estimators.stored_sums import StoredSums
-from emgpr.execution import RandomState, generator, threads_for
-from emgpr.kernels import without_noise
-from emgpr.observations import Observations
-from emgpr.transforms import Marginals, is_constant, one_each
+from emgpr.covariance import coregionalization
+from emgpr.declared_parameters import declare_parameters
+from emgpr.estimators.base import GPRegressor
+from emgpr.fourier.accumulate import Chunk, Columns
+from emgpr.fourier.dask_accumulate import LazyChunk
+from emgpr.fourier.fit import FourierFit, absorb, check_truncation, optimise, start_fit
+from emgpr.fourier.grid import FourierSums
+from emgpr.fourier.model import latent_shares
+from emgpr.fourier.posterior import FourierPosterior
+from emgpr.fourier.settings import FourierSettings
+from emgpr.inputs import is_lazy, observed_warnings
+from emgpr.inputs.convert import check_stray_coordinates
+from emgpr.inputs.data_warnings import input_warnings, output_warnings
+from emgpr.inputs.validate import check_each_output_observed
+from emgpr.model_files.fourier_state import (
+    check_fourier_state,
+    fit_from_state,
+    fourier_state,
+    upgrade_fourier_state,
+)
+from emgpr.parallel import RandomState, as_generator
+from emgpr.parameter_checks import Kernels, Transforms
+from emgpr.user_warnings import warn
+from emgpr.weights import LMCParameters, Stage
 
-IDEAL = 1e-6  # share of an output's variance left out, if it costs little
-AFFORDABLE, MOST = 1500, 3000  # coefficients: a fifth of a second, and one, for each step
-ON_THE_WAY = 600  # and to find the ranges by which a box is measured
+Array = np.ndarray
 
 
-class OnePassGP(Configured, StoredSums, InWaves):
-    """Multi-output regression from sums over places: one pass over any number of them.
+@declare_parameters
+class OnePassGP(GPRegressor):
+    """Multi-output regression in one pass over any number of sites.
 
-    The model is that of `EMGPR`: latent Gaussian processes, mixed by weights, and noise. Its
-    processes are written in waves (a Fourier basis on a box around the region), and then all that
-    likelihood and prediction need of the data are sums of waves over places: a few thousand
-    numbers, worked out in chunks, once. Learning and predicting cost the same for 10⁷ places as for
-    10³, no data are kept, and sums of chunks may come from other processes or machines.
+    The model is that of `EMGPR`: weighted sums of latent Gaussian processes plus noise. The
+    processes are represented by Fourier features on a box around the region. Likelihood and
+    predictions then depend on the data only through sums of features over sites: a few thousand
+    numbers, which are computed once, chunk by chunk. Optimisation and predictions take the same
+    time for 10⁷ sites as for 10³. No data are stored, and the sums over some of the chunks can be
+    computed by other processes or machines.
 
-    For up to three inputs, and fields that are smooth or long beside the region: 750 functions of
-    two inputs carry length-scales of a twentieth of it if the kernel is RBF, of a fifth if it is
-    Matern(nu=2.5). What they leave out is counted as uncertainty (`left_out_`). See
-    docs/one-pass.md.
+    The estimator is suitable for up to three inputs, and for smooth or long-range fields. With two
+    inputs, 750 features can represent length-scales down to a twentieth of the region's width for
+    an RBF kernel, and down to a fifth for Matern(nu=2.5). Variance that the features do not
+    represent (`left_out_`) is added to the uncertainty. See docs/one-pass.md.
 
     Parameters
     ----------
-    kernel : scikit-learn kernel or list of kernels, default RBF()
-        Of the latent processes: RBF, Matern, their sums, and with a ConstantKernel sums and
-        products. A list has one for each.
+    kernel : scikit-learn kernel, list of kernels or name, default RBF()
+        Kernels of the latent processes: RBF, Matern, their sums, and sums and products with a
+        ConstantKernel. A list has one kernel for each process; names are those of `EMGPR`.
     n_latents : int or None
-        Latent processes; None is one for each output.
+        Number of latent processes; None means one for each output.
     rank : int or None
-        Weight vectors of each latent; None is 2, or 1 for a single output.
+        Number of weight vectors of each latent process; None means 2, or 1 for a single output.
     noise : {"correlated", "independent"}
-        Whether noises of the outputs at a place may be correlated.
+        Whether the noise terms of different outputs at a site can be correlated.
     box : "auto" or (lows, highs)
-        The region, a number for each input (as kernels see them; with longitude and latitude, in
-        km on the sphere): places far outside can neither be learned from nor predicted. "auto" is
-        around the data, or, with `partial_fit`, around the first chunk.
+        Lower and upper bounds of the region, with one number for each input (for longitude and
+        latitude, three coordinates in km on the sphere). Locations far outside the box cannot be
+        used for a fit or predictions. "auto" is a box around the data or, with `partial_fit`,
+        around the first chunk.
     tolerance : float
-        Share of an output's variance that waves may leave out; less is, where that is cheap.
+        Largest share of an output's variance that the features may fail to represent. The actual
+        share is smaller if this takes little more time.
     n_functions : "auto" or int
-        Cosines and sines that may be spent at most. "auto" is 3000 over the number of outputs, or
-        over `n_latents` × `rank` if that is less.
+        Maximum number of Fourier features (cosines and sines). "auto" is 3000 divided by the number
+        of outputs, or by `n_latents` × `rank` if that is smaller.
     n_start : int
-        Sites from which the two steps make a start.
-    transform : None, "log", "yeo-johnson", "normal-score", transformer, list or dict
-        As in `EMGPR`; with `partial_fit`, learned from the first chunk.
+        Number of sites used for the starting values, which are found by the two steps of `EMGPR`.
+    output_transform : None, "log", "yeo-johnson", "normal-score", transformer, list or dict
+        As in `EMGPR`. With `partial_fit`, transforms are fitted to the first chunk.
     normalize_y : bool
-        Bring outputs to mean 0 and variance 1 first; with `partial_fit`, those of the first chunk.
+        Whether outputs are standardised to mean 0 and variance 1. With `partial_fit`, mean and
+        variance are computed from the first chunk.
     crs : str or None
-        As in `EMGPR`. Points on the sphere are three inputs.
+        As in `EMGPR`. Points on the sphere count as three inputs.
     max_iter, n_restarts, n_jobs, random_state, verbose
         As in `EMGPR`.
 
@@ -80,13 +90,13 @@ class OnePassGP(Configured, StoredSums, InWaves):
     ----------
     kernels_, noise_, weights_, coregionalization_, variance_shares_, transforms_
         As in `EMGPR`, with one member.
-    log_marginal_likelihood_value_ : log-likelihood of all readings, standardised, in waves
-    history_ : list of (what was learned, log-likelihood reached)
-    converged_, n_iter_ : whether, and after how many steps, the ascent ended
-    n_functions_ : cosines and sines in use
-    left_out_ : Series, share of each output's variance that they have not
-    box_ : (2, P) the region
-    n_sites_, n_readings_ : what was learned from
+    log_marginal_likelihood_value_ : log-likelihood of all standardised readings
+    history_ : list of (what was optimised, log-likelihood reached)
+    converged_, n_iter_ : whether the optimisation converged, and its number of iterations
+    n_functions_ : number of Fourier features (cosines and sines) in use
+    left_out_ : Series, share of each output's variance that the features do not represent
+    box_ : (2, P) lowest and highest value of each input
+    n_sites_, n_readings_ : numbers of sites and readings that the model was fitted to
 
     Examples
     --------
@@ -103,75 +113,58 @@ class OnePassGP(Configured, StoredSums, InWaves):
     (10000, array([[ 2., -3.]]))
     """
 
-    def __init__(
-        self,
-        kernel: Kernel | Sequence[Kernel] | None = None,
-        *,
-        n_latents: int | None = None,
-        rank: int | None = None,
-        noise: Literal["correlated", "independent"] = "correlated",
-        box: Any = "auto",
-        tolerance: float = 1e-3,
-        n_functions: int | Literal["auto"] = "auto",
-        n_start: int = 600,
-        transform: Any = None,
-        normalize_y: bool = True,
-        crs: str | None = None,
-        max_iter: int = 120,
-        n_restarts: int = 5,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.n_latents = n_latents
-        self.rank = rank
-        self.noise = noise
-        self.box = box
-        self.tolerance = tolerance
-        self.n_functions = n_functions
-        self.n_start = n_start
-        self.transform = transform
-        self.normalize_y = normalize_y
-        self.crs = crs
-        self.max_iter = max_iter
-        self.n_restarts = n_restarts
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    kernel: Kernels = None
+    _: KW_ONLY
+    n_latents: int | None = None
+    rank: int | None = None
+    noise: Literal["correlated", "independent"] = "correlated"
+    box: Any = "auto"
+    tolerance: float = 1e-3
+    n_functions: int | Literal["auto"] = "auto"
+    n_start: int = 600
+    output_transform: Transforms = None
+    normalize_y: bool = True
+    crs: str | None = None
+    max_iter: int = 120
+    n_restarts: int = 5
+    n_jobs: int | None = None
+    random_state: RandomState = None
+    verbose: int = 0
+
+    fourier_fit_: FourierFit = field(init=False)
+    posterior_: FourierPosterior = field(init=False)
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from inputs X (N, P) and outputs y (N, D), NaN where not measured."""
-        check_one_pass(self)
-        with all_or_nothing(self):
-            table = self._table(X, y, first=True)
-            self._begin(table)
-            return self.absorb(table.sums(self))
+        """Fit to inputs X (N, P) and outputs y (N, D), NaN where an output was not measured."""
+        fit, chunk = self._start(X, y)
+        return self._absorb(fit, self._sum(fit, chunk), learn=True)
 
     def partial_fit(self, X: Any, y: Any, *, learn: bool = True) -> Self:
-        """Learn from one more chunk; the first makes the start and, if that is "auto", the box.
+        """Add a chunk of data; the first chunk determines starting values and, by default, the box.
 
-        Without `learn`, predictions are conditioned on its readings, and kernels, noise and
-        weights stay as they are until `learn()` is called.
+        If `learn` is False, predictions are conditioned on the readings in the chunk, but kernels,
+        noise and weights are not changed until `learn()` is called.
         """
-        with all_or_nothing(self):
-            if not hasattr(self, "_sums"):
-                self.start(X, y)
+        if self._is_started():
             return self.absorb(self.summed(X, y), learn=learn)
+        fit, chunk = self._start(X, y)
+        return self._absorb(fit, self._sum(fit, chunk), learn=learn)
 
     def start(self, X: Any, y: Any) -> Self:
-        """Make a start from a sample of the data: the scale of the outputs, the box and its waves.
+        """Determine the scale of the outputs, the box and the features from a sample of the data.
 
-        Nothing is counted as read. Then chunks can be summed anywhere (`summed`), by copies of
-        this model, and what they sum to is taken in by `absorb`.
+        The sample is not included in the sums. Copies of the started model can compute the sums
+        over chunks on any machine (`summed`); `absorb` then adds them to the model.
         """
-        check_one_pass(self)
-        with all_or_nothing(self):
-            self._begin(self._table(X, y, first=True))
+        fit, _ = self._start(X, y)
+        self.__dict__.pop("posterior_", None)  # a posterior of an earlier fit is no longer valid
+        self.__dict__.update(
+            input_spec_=fit.columns.inputs, output_scaler_=fit.scaler, fourier_fit_=fit
+        )
         return self
 
-    def summed(self, X: Any, y: Any) -> Sums:
-        """All that is needed of a chunk of data; sums add up with `+`. Needs a start.
+    def summed(self, X: Any, y: Any) -> FourierSums:
+        """Return the sums over a chunk of data; sums over several chunks are added with `+`.
 
         >>> rng = np.random.default_rng(0)
         >>> X = rng.uniform(size=(300, 1))
@@ -180,127 +173,178 @@ class OnePassGP(Configured, StoredSums, InWaves):
         >>> model.absorb(model.summed(X[:100], y[:100]) + model.summed(X[100:], y[100:])).n_sites_
         300
         """
-        self._refuse_no_start()
-        table = self._table(X, y, first=False)
-        if isinstance(table, Table):  # of others, nobody has seen the rows yet
-            for doubt in about_known(table.Y, self._ranges, self.output_names_, "Output"):
-                warnings.warn(doubt, UserWarning, stacklevel=3)
-        return table.sums(self)
+        fit = self._started()
+        chunk = self._read(X, y, fit.columns)
+        if isinstance(chunk, Chunk):  # the rows of a lazy chunk have not been read yet
+            for message in observed_warnings(chunk.Y, fit.ranges, fit.scaler.names, "Output"):
+                warn(message)
+        return self._sum(fit, chunk)
 
-    def absorb(self, sums: Sums, *, learn: bool = True) -> Self:
-        """Take in sums, and learn from all that there are, or leave that for later."""
-        self._refuse_no_start()
-        if not isinstance(sums, Sums):
-            raise ValueError(f"sums={sums!r}; expected what summed(X, y) gives.")
-        with all_or_nothing(self):
-            self._sums = self._sums + sums
-            self._refuse_unread()
-            self._refuse_awake()
-            if learn:
-                return self.learn()
-            self._hold(self._mixture, self._basis)
-        return self
+    def absorb(self, sums: FourierSums, *, learn: bool = True) -> Self:
+        """Add sums to those of the model and, if `learn` is True, optimise the parameters."""
+        fit = self._started()
+        if not isinstance(sums, FourierSums):
+            raise ValueError(f"sums={sums!r}; expected the result of summed(X, y).")
+        return self._absorb(fit, sums, learn=learn)
 
     def learn(self) -> Self:
-        """Learn kernels, noise and weights from all readings that were taken in, from these on."""
-        self._refuse_no_start()
-        with all_or_nothing(self):
-            self._refuse_unread()
-            learned = self._ascent.learn(
-                self._sums, self._mixture, self._basis, self._fineness, self.max_iter, self.verbose
+        """Optimise kernels, noise and weights for all data so far, starting at the last values."""
+        fit = self._started()
+        return self._absorb(fit, FourierSums(fit.features.grid), learn=True)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "posterior_" in vars(self)
+
+    def _is_started(self) -> bool:
+        return "fourier_fit_" in vars(self)
+
+    def _started(self) -> FourierFit:
+        if not self._is_started():
+            raise ValueError(
+                "This OnePassGP has not been started; call start, fit or partial_fit first."
             )
-            self.history_, self.n_iter_ = learned.history, learned.n_iter
-            self.converged_ = not learned.trouble
-            if learned.trouble:
-                trouble = f"Learning from sums: {learned.trouble}."
-                warnings.warn(trouble, ConvergenceWarning, stacklevel=3)
-            self._ascent = replace(self._ascent, start=learned.mixture)
-            self._hold(learned.mixture, learned.basis)
-            self._answers()
+        return self.fourier_fit_
+
+    def _settings(self) -> FourierSettings:
+        names = [setting.name for setting in fields(FourierSettings)]
+        return FourierSettings.from_params({name: getattr(self, name) for name in names})
+
+    def _read(self, X: Any, y: Any, columns: Columns | None = None) -> Chunk | LazyChunk:
+        """Read a chunk, lazily if it is a Dask collection; `columns` is None if it is the first."""
+        check_stray_coordinates(X)
+        kind = LazyChunk if is_lazy(X) or is_lazy(y) else Chunk
+        return kind.read(X, y, columns, estimator=type(self).__name__, crs=self.crs)
+
+    def _start(self, X: Any, y: Any) -> tuple[FourierFit, Chunk | LazyChunk]:
+        settings = self._settings()
+        chunk = self._read(X, y)
+        sample, columns = chunk.sample(), chunk.columns
+        check_each_output_observed(sample.ranges, chunk.n_rows, columns.output_names)
+        for message in (
+            *input_warnings(sample.X, columns.inputs.names, chunk.spacing[0], self.crs),
+            *output_warnings(
+                sample.Y, columns.output_names, chunk.spacing[1], centred=self.normalize_y
+            ),
+        ):
+            warn(message)
+        rng = as_generator(self.random_state)
+        return start_fit(sample, columns, settings, rng, self._execution()), chunk
+
+    def _sum(self, fit: FourierFit, chunk: Chunk | LazyChunk) -> FourierSums:
+        return chunk.sums(fit.model, fit.scaler, self._execution())
+
+    def _absorb(self, fit: FourierFit, sums: FourierSums, *, learn: bool) -> Self:
+        fit = absorb(fit, sums)
+        if learn:
+            fit = optimise(fit, self.tolerance, self.max_iter, self._execution())
+            _ = fit.posterior.solution  # so that errors are raised here, not during a prediction
+        else:
+            fit = check_truncation(fit, self.tolerance, refuse=False)
+        return self._assign(fit)
+
+    def _assign(self, fit: FourierFit) -> Self:
+        """Set all fitted attributes."""
+        self.__dict__.update(
+            input_spec_=fit.columns.inputs,
+            output_scaler_=fit.scaler,
+            fourier_fit_=fit,
+            posterior_=fit.posterior,
+        )
         return self
 
-    def _refuse_no_start(self) -> None:
-        if not hasattr(self, "_sums"):
-            raise ValueError("This OnePassGP has no start; call start, fit or partial_fit first.")
-
-    def _table(self, X: Any, y: Any, *, first: bool) -> Table | Blocks:
-        """What is to be looked at and summed: in memory, or where Dask holds it."""
-        refuse_stray_coordinates(X)
-        kind = Blocks if is_lazy(X) or is_lazy(y) else Table
-        return kind.entered(self, X, y, first=first)
-
-    def _begin(self, table: Table | Blocks) -> None:
-        """The scale of the outputs, the box, the two steps on some sites, and the waves."""
-        rng, names = generator(self.random_state), self.output_names_
-        look = table.look(self)
-        refuse_unobserved(look.ranges, table.n_rows, names)
-        for doubt in (
-            *about_inputs(look.numbers, input_names(self), table.steps[0], self.crs),
-            *about_outputs(look.Y, names, table.steps[1], centred=self.normalize_y),
-        ):
-            warnings.warn(doubt, UserWarning, stacklevel=3)
-        self.__dict__.pop("weights_", None)  # nothing is known yet
-        self._ranges, self.box_ = look.ranges, corners_of(self.box, look.corners)
-        x, Y = placed(self, look.numbers), look.Y
-        self.transforms_ = one_each(vars(self)["transform"], names)
-        self._scale = Marginals.learned(
-            Y, self.transforms_, normalize=self.normalize_y, names=names
-        )
-        Z = self._scale.forward(Y, names)
-        if self.normalize_y:  # what rounding left of a constant would be taken for a signal
-            Z = np.where(is_constant(Y) & ~np.isnan(Z), 0.0, Z)
-        seen = Observations.from_table(x, Z)
-        seen = seen.at(enough_of_each(seen.seen, seen.some(self.n_start), LEAST, rng))
-        D = seen.n_tasks
-        Q = D if self.n_latents is None else int(self.n_latents)
-        rank = min(2 if self.rank is None else int(self.rank), D)
-        kernels = kernels_for(self.kernel, Q, seen)
-        for kernel in kernels:
-            bare, _ = without_noise(kernel)
-            if bare is not None:
-                spectrum(bare, np.zeros((1, x.shape[1])), 1.0)  # refuses those without
-        with warnings.catch_warnings(), threads_for(seen.n_readings):
-            # What matters is how the ascent on all readings ends; that is told.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            warnings.simplefilter("ignore", JitterWarning)
-            self._mixture = two_steps(
-                seen, kernels, Q, rank, own_kernels=isinstance(self.kernel, list | tuple),
-                n_restarts=self.n_restarts, max_iter=self.max_iter, rng=rng, n_jobs=self.n_jobs,
-                verbose=self.verbose,
-            )  # fmt: skip
-        joined = self.noise == "correlated" and D > 1
-        self._ascent = Ascent.around(self._mixture, seen, joined, names)
-        self._fineness = self._afford()
-        self._basis = self._waves(self._fineness)
-        self._doubt_waves(refuse=True)
-        # Outputs alone do not show the ranges of the latents, by which the box is measured.
-        n = ON_THE_WAY // self._n_columns
-        coarse = Fineness(max(0.01, self.tolerance), 1e-3, n, n)
-        self._basis = self._waves(coarse)
-        sums = Sums.of(self._basis.lattice, seen)
-        way = self._ascent.learn(
-            sums, self._mixture, self._basis, coarse, self.max_iter, self.verbose
-        )
-        self._mixture = way.mixture
-        self._ascent = replace(self._ascent, start=way.mixture)
-        self._basis = self._waves(self._fineness)
-        self._sums = Sums(self._basis.lattice)
-
-    def _waves(self, fineness: Fineness) -> Basis:
-        """Those that the region and the kernels ask for."""
-        low, high = self._region()
-        shares = shares_of(self._mixture, len(low)).max(axis=0)
-        return basis_on(low, high, self._mixture.kernels, shares, fineness)
+    def _parameters(self) -> LMCParameters:
+        return self._fitted("posterior_").model.parameters
 
     @property
-    def _n_columns(self) -> int:
-        """Coefficients of each function."""
-        Q, D, rank = self._mixture.W.shape
-        return min(D, Q * rank)
+    def kernels_(self) -> list[Kernel]:
+        """Fitted kernels of the latent processes."""
+        return list(self._parameters().kernels)
 
-    def _afford(self) -> Fineness:
-        """How fine waves may be."""
-        if isinstance(self.n_functions, str):
-            n = self._n_columns
-            return Fineness(self.tolerance, IDEAL, AFFORDABLE // n, MOST // n)
-        return Fineness(self.tolerance, IDEAL, int(self.n_functions), int(self.n_functions))
+    @property
+    def weights_(self) -> Float[Array, "1 Q D k"]:
+        """Weights of the only member."""
+        return self._parameters().W[None]
+
+    @property
+    def noise_(self) -> Float[Array, "..."]:
+        """Noise of the standardised outputs: covariance (D, D) if correlated, else variances."""
+        noise = self._parameters().noise
+        return noise if self.fourier_fit_.vector.noise.correlated else np.diagonal(noise).copy()
+
+    @property
+    def coregionalization_(self) -> Float[Array, "Q D D"]:
+        """Coregionalisation matrices W_q W_qᵀ."""
+        return coregionalization(self._parameters().W)
+
+    @property
+    def variance_shares_(self) -> pd.DataFrame:
+        """Share of each output's variance due to each latent process and to the noise."""
+        parameters = self._parameters()
+        shares = latent_shares(parameters, self.box_.shape[1])
+        columns = [f"latent {q}" for q in range(len(parameters.kernels))]
+        table = pd.DataFrame(shares, index=self.output_names_, columns=columns)
+        table["noise"] = 1.0 - shares.sum(axis=1)
+        return table
+
+    @property
+    def log_marginal_likelihood_value_(self) -> float:
+        """Log-likelihood of all standardised readings."""
+        return self._fitted("posterior_").solution.log_likelihood
+
+    @property
+    def history_(self) -> list[Stage]:
+        """Stages of the optimisation: what was optimised, and the log-likelihood reached."""
+        return self._result("history")
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the last optimisation converged inside its bounds."""
+        return self._result("converged")
+
+    @property
+    def n_iter_(self) -> int:
+        """Number of iterations of the last optimisation."""
+        return self._result("n_iter")
+
+    def _result(self, name: str) -> Any:
+        value = getattr(self._fitted("fourier_fit_"), name)
+        if value is None:
+            raise AttributeError("The parameters have not been optimised yet; call learn().")
+        return value
+
+    @property
+    def n_functions_(self) -> int:
+        """Number of Fourier features (cosines and sines) in use."""
+        return self._fitted("posterior_").model.features.n_functions
+
+    @property
+    def left_out_(self) -> pd.Series:
+        """Share of each output's variance that the features do not represent."""
+        return pd.Series(
+            self._fitted("posterior_").model.truncated_shares, index=self.output_names_
+        )
+
+    @property
+    def box_(self) -> Float[Array, "2 P"]:
+        """The region: lowest and highest value of each input."""
+        return self._fitted("fourier_fit_").box
+
+    @property
+    def n_sites_(self) -> int:
+        """Number of sites that the model was fitted to."""
+        return self._fitted("posterior_").n_sites
+
+    @property
+    def n_readings_(self) -> int:
+        """Number of readings that the model was fitted to."""
+        return self._fitted("fourier_fit_").sums.n_readings
+
+    def _state(self) -> dict[str, Any]:
+        return fourier_state(self.get_params(deep=False), self.fourier_fit_)
+
+    @classmethod
+    def _from_state(cls, state: dict[str, Any], version: int) -> Self:
+        state = upgrade_fourier_state(state) if version < 2 else state
+        check_fourier_state(state)
+        model = cls(**state["settings"])
+        return model._assign(fit_from_state(state, cls.__name__, model._settings()))

@@ -1,10 +1,16 @@
-"""The paper's tables and figures, and a demonstration: one command each, stored rows -> table.
+"""Experiments for the paper's tables and figures, for the choice of defaults, and for the demo.
 
-- `jura`, `atms`: the two experiments, as jobs; each job becomes one stored row
-- `jura_results`, `atms_results`: tables and figures from those rows alone
-- `choices`, `choices_results`: why the defaults are what they are
-- `rules`: the combination rules compared
-- `rows`: JSON lines that survive being stopped
-- `published.toml`: what the paper prints, and where
-- `demo`: the Jura data end to end in a minute
+Every experiment is a list of jobs. The result of each job is stored as one line, called a row, of a
+file. Tables and figures are computed from this file.
+
+- `jura`, `atms`: the paper's two experiments
+- `jura_results`, `atms_results`: tables and figures of these experiments
+- `choices`, `choices_results`: comparison of the defaults with alternative settings
+- `rules`: comparison of the rules for combining ensemble members
+- `truth`: fits to data simulated with known parameters
+- `demo`: model comparison and maps for the Jura data, which take about a minute
+- `fitting`: a single fit
+- `rows`: the file of results, from which an interrupted run is resumed
+- `tables`: formatting of tables and numbers
+- `published.toml`: the numbers published in the paper, with their sources
 """

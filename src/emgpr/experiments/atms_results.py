@@ -1,136 +1,139 @@
-"""The ATMS tables, from stored rows alone: no fitting, no randomness, no clock."""
+"""The ATMS tables, computed from the stored results."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from operator import itemgetter
 from typing import Any, Literal
 
 import numpy as np
 
 from emgpr.experiments.atms import NO_TRANSFER
 from emgpr.experiments.published import published
-from emgpr.experiments.rows import Row, by_method, count_notes, spread
-from emgpr.experiments.text import NOTHING, aligned, warned
+from emgpr.experiments.rows import Row, count_notes, group_rows, standard_deviation
+from emgpr.experiments.tables import (
+    NO_VALUE,
+    format_difference,
+    format_number,
+    markdown_table,
+    warning_lines,
+)
 from emgpr.metrics import paired_difference
 
 Metric = Literal["mse", "mae"]
 Entry = dict[str, Any]
+Errors = dict[str, float]  # by channel, and overall
 
 OVERALL = "overall"
 
 
 def summary(rows: Sequence[Row], metric: Metric) -> list[Entry]:
-    """An entry for each method: its error by channel and overall, with SDs over experiments.
+    """Return each method's errors by channel and overall, with their SDs over experiments.
 
-    `gain` is by how much the method's overall error is below no transfer's, in percent;
-    `minus_no_transfer` the difference, paired over experiments. `printed` is the paper's column.
+    `gain` is the reduction of the overall error relative to the model without transfer, in percent.
+    `minus_no_transfer` is the difference between these two errors, paired by experiment. `printed`
+    holds the published values.
     """
-    runs = by_method(rows)
-    errors = {method: _by_experiment(own, metric) for method, own in runs.items()}
+    runs = group_rows(rows)
+    errors = {method: _by_experiment(results, metric) for method, results in runs.items()}
+    reference = errors.get(NO_TRANSFER, {})
     entries = []
-    for method, own in errors.items():
-        difference = None
-        shared = sorted(own.keys() & errors.get(NO_TRANSFER, {}).keys())
-        if method != NO_TRANSFER and len(shared) > 1:
-            ours = np.array([own[experiment][OVERALL] for experiment in shared])
-            theirs = np.array([errors[NO_TRANSFER][e][OVERALL] for e in shared])
-            difference = asdict(paired_difference(ours, theirs))
+    for method, by_experiment in errors.items():
+        mean, gain, difference = _over_experiments(by_experiment, np.mean), None, None
+        if reference and method != NO_TRANSFER:
+            base = _over_experiments(reference, np.mean)
+            gain = _gain(mean[OVERALL], base[OVERALL])
+            shared = sorted(by_experiment.keys() & reference.keys())
+            if len(shared) > 1:
+                pair = ([part[e][OVERALL] for e in shared] for part in (by_experiment, reference))
+                difference = asdict(paired_difference(*map(np.array, pair)))
         entries.append(
             {
                 "method": method,
                 "metric": metric,
-                "experiments": len(own),
+                "experiments": len(by_experiment),
                 "folds": len(runs[method]),
-                "error": _over_experiments(own, np.mean),
-                "sd": _over_experiments(own, spread),
-                "gain": None,
+                "error": mean,
+                "sd": _over_experiments(by_experiment, standard_deviation),
+                "gain": gain,
                 "minus_no_transfer": difference,
                 "seconds": float(np.median([row["seconds"] for row in runs[method]])),
                 "printed": published()["atms"][metric].get(method),
                 "notes": count_notes(runs[method]),
             }
         )
-    base = next((e["error"][OVERALL] for e in entries if e["method"] == NO_TRANSFER), None)
-    for entry in entries:
-        if base is not None and entry["method"] != NO_TRANSFER:
-            entry["gain"] = 100 * (1 - entry["error"][OVERALL] / base)
     return entries
 
 
 def text(entries: Sequence[Entry]) -> str:
-    """The table as Markdown: for each channel a line of ours and a line of the printed."""
-    tasks = [task for task in entries[0]["error"] if task != OVERALL]
+    """Return a Markdown table with our result and the published result for each channel."""
+    channels = [name for name in entries[0]["error"] if name != OVERALL]
     lines = []
-    for number, task in enumerate((*tasks, OVERALL)):
-        lines.append([task, "ours", *(_cell(e["error"][task], e["sd"][task]) for e in entries)])
-        lines.append(["", "printed", *(_printed(e["printed"], number, task) for e in entries)])
-    lines.append(["gain on GP", "ours", *(_percent(e["gain"]) for e in entries)])
-    lines.append(["", "printed", *(_percent(_printed_gain(e)) for e in entries)])
-    lines.append(["minus GP", "± s.e.", *(_difference(e["minus_no_transfer"]) for e in entries)])
-    lines.append(["training", "s", *(f"{e['seconds']:.1f}" for e in entries)])
-    notes = [line for e in entries for line in warned(e["method"], e["notes"], e["folds"], "folds")]
-    return "\n\n".join([aligned(["Task", "", *(e["method"] for e in entries)], lines), *notes])
+    for number, name in enumerate((*channels, OVERALL)):
+        lines.append([name, "ours", *(_cell(e["error"][name], e["sd"][name]) for e in entries)])
+        lines.append(["", "printed", *(_printed(e["printed"], number, name) for e in entries)])
+    lines += [
+        ["gain on GP", "ours", *(format_number(e["gain"], ".1f", "%") for e in entries)],
+        ["", "printed", *(format_number(_printed_gain(e), ".1f", "%") for e in entries)],
+        ["minus GP", "± s.e.", *(format_difference(e["minus_no_transfer"], 5) for e in entries)],
+        ["training", "s", *(f"{e['seconds']:.1f}" for e in entries)],
+    ]
+    header = ["Output", "", *(e["method"] for e in entries)]
+    notes = warning_lines(entries, "method", "folds")
+    return "\n\n".join([markdown_table(header, lines), *notes])
 
 
 def caption(metric: Metric, entries: Sequence[Entry]) -> str:
-    """What the table shows, and how much of it there is."""
+    """Return the caption of a table, including the number of folds run with each method."""
     name = {"mse": "Mean squared error", "mae": "Mean absolute error"}[metric]
-    done = ", ".join(f"{e['method']} {e['folds']}" for e in entries)
+    n_folds = ", ".join(f"{e['method']} {e['folds']}" for e in entries)
     return (
-        f"{name} on standardised channels, and in parentheses its standard deviation over "
-        "experiments, each the mean of its folds. 'Gain on GP' is by how much the overall error is "
-        "below that of no transfer. 'Minus GP' is the difference, paired over experiments, which "
-        "share most sites: its standard error is of the draw, not of the swath. "
-        "The paper used another granule (2014-06-01) and does not name its channels, so compare "
-        f"gains, not errors. Folds done: {done}."
+        f"{name} of standardised channels and, in parentheses, its standard deviation over "
+        "experiments. The error of an experiment is the mean over its folds. 'Gain on GP' is the "
+        "reduction of the overall error relative to GP, the model without transfer. 'Minus GP' is "
+        "the difference from the error of GP, paired by experiment. Since the experiments have "
+        "most sites in common, the standard error of this difference reflects the random choice of "
+        "sites, not the variation between swaths. The paper used another granule (2014-06-01) and "
+        "does not name its channels, so only the gains can be compared with the published values, "
+        f"not the errors. Number of folds: {n_folds}."
     )
 
 
-def _by_experiment(rows: Sequence[Row], metric: Metric) -> dict[int, dict[str, float]]:
-    """Each experiment's error by channel and overall: the mean of its folds."""
-    folds: dict[int, list[dict[str, float]]] = {}
-    for row in rows:
-        folds.setdefault(row["experiment"], []).append(row[metric])
-    answer = {}
-    for experiment, errors in folds.items():
-        tasks = {task: float(np.mean([fold[task] for fold in errors])) for task in errors[0]}
-        answer[experiment] = tasks | {OVERALL: float(np.mean(list(tasks.values())))}
-    return answer
+def _by_experiment(rows: Sequence[Row], metric: Metric) -> dict[int, Errors]:
+    """Return each experiment's mean error over its folds, by channel and overall."""
+    errors = {}
+    for experiment, folds in group_rows(rows, itemgetter("experiment")).items():
+        channels = folds[0][metric]
+        means = {name: float(np.mean([fold[metric][name] for fold in folds])) for name in channels}
+        errors[experiment] = means | {OVERALL: float(np.mean(list(means.values())))}
+    return errors
 
 
 def _over_experiments(
-    errors: dict[int, dict[str, float]], statistic: Callable[[Sequence[float]], Any]
+    errors: dict[int, Errors], statistic: Callable[[Sequence[float]], Any]
 ) -> dict[str, Any]:
     first, *_ = errors.values()
-    values = {task: [error[task] for error in errors.values()] for task in first}
-    return {task: statistic(numbers) for task, numbers in values.items()}
+    return {name: statistic([error[name] for error in errors.values()]) for name in first}
 
 
 def _cell(error: float, sd: float | None) -> str:
     return f"{error:.5f}" + ("" if sd is None else f" ({sd:.1e})")
 
 
-def _printed(column: Entry | None, number: int, task: str) -> str:
-    if column is None or (task != OVERALL and number >= len(column["tasks"])):
-        return NOTHING
-    if task == OVERALL:
+def _printed(column: Entry | None, number: int, name: str) -> str:
+    if column is None or (name != OVERALL and number >= len(column["tasks"])):
+        return NO_VALUE
+    if name == OVERALL:
         return _cell(column["overall"], column["overall_sd"])
     return _cell(column["tasks"][number], column["task_sds"][number])
 
 
 def _printed_gain(entry: Entry) -> float | None:
-    """From the printed errors, as ours is from ours."""
-    column = entry["printed"]
-    if column is None or entry["method"] == NO_TRANSFER:
+    """Return the gain computed from the published errors."""
+    if entry["printed"] is None or entry["method"] == NO_TRANSFER:
         return None
     base = published()["atms"][entry["metric"]][NO_TRANSFER]["overall"]
-    return 100 * (1 - column["overall"] / base)
+    return _gain(entry["printed"]["overall"], base)
 
 
-def _percent(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.1f}%"
-
-
-def _difference(difference: Entry | None) -> str:
-    if difference is None:
-        return NOTHING
-    return "{mean:+.5f} ± {standard_error:.5f}".format(**difference)
+def _gain(error: float, base: float) -> float:
+    return 100 * (1 - error / base)

@@ -1,12 +1,14 @@
-"""Which settings to make the default: cross-validation on training data of many data sets.
+"""Comparison of the default settings with alternatives on several data sets.
 
-Two questions are asked of every candidate. `coordinates`: a quarter of the sites is left out
-and all their outputs predicted. `withheld`: one output is withheld at 30% of the sites, the others
-known there, each output in turn; beside it, least squares on the known outputs. No test
-site of any data set takes part.
+Every candidate (a set of settings) is evaluated in two ways. In "coordinates", a quarter of the
+sites is left out, and all outputs are predicted at these sites. In "withheld", each output in turn
+is withheld at 30% of the sites and predicted from the other outputs. The error is compared with
+that of a least-squares regression on the other outputs. The validation sites of the data sets are
+never used.
 
-Jura's prediction sites and the AMSU-A swath are embedded. A folder of CSV files adds others:
-columns whose names begin with `x_` are inputs, all others outputs, empty cells not measured.
+The training part of the Jura data and the AMSU-A swath are included in the package. Additional data
+sets are read from a folder of CSV files. Columns whose names begin with `x_` are inputs, all other
+columns are outputs, and empty cells are missing readings.
 """
 
 from functools import partial
@@ -15,50 +17,51 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-from emgpr import __version__
 from emgpr.datasets import load_amsua, load_jura
-from emgpr.estimators.base import MultiOutputGP
-from emgpr.experiments.fitting import Settings, build, quietly
+from emgpr.experiments.fitting import Settings, build, one_thread_with_notes
 from emgpr.experiments.rows import Job, Row, complete
+from emgpr.prediction import Posterior
+from emgpr.transforms import OutputScaler
 
-DEFAULT = "EMGPR()"
+Array = np.ndarray
+Table = tuple[pd.DataFrame, pd.DataFrame]  # inputs and outputs
+
 NO_TRANSFER = "no transfer"
 CANDIDATES: dict[str, Settings] = {
-    NO_TRANSFER: {"estimator": "IndependentGP", "kernel": "auto", "transform": "auto"},
-    DEFAULT: {"estimator": "EMGPR"},
+    NO_TRANSFER: {"estimator": "IndependentGP", "kernel": "auto", "output_transform": "auto"},
+    "EMGPR()": {"estimator": "EMGPR"},
     "rank=1": {"estimator": "EMGPR", "rank": 1},
     'transfer="full"': {"estimator": "EMGPR", "transfer": "full"},
     'noise="independent"': {"estimator": "EMGPR", "noise": "independent"},
     "kernel=None (RBF)": {"estimator": "EMGPR", "kernel": None},
-    "transform=None": {"estimator": "EMGPR", "transform": None},
+    "output_transform=None": {"estimator": "EMGPR", "output_transform": None},
     "paper, transform and kernel auto": {
         "estimator": "EMGPR.paper",
         "kernel": "auto",
-        "transform": "auto",
+        "output_transform": "auto",
     },
 }
-FOLDS = 4
-SHARE = 0.3
-
-Table = tuple[pd.DataFrame, pd.DataFrame]
+N_FOLDS = 4
+WITHHELD_SHARE = 0.3  # of the sites
 
 
 def embedded() -> dict[str, Table]:
-    """Training data that come with the package."""
+    """Return the training data that are included in the package."""
     jura, swath = load_jura(), load_amsua()
     X = jura.train[list(jura.coordinates)]
     return {
         "jura": (X, jura.train[["Cd", "Ni", "Zn"]]),
         "jura, 7 metals": (X, jura.train[list(jura.metals)]),
-        # Degrees as if flat, knowingly: the rows there are were made so.
+        # Degrees are treated as plane coordinates, as in the published tables. These column names
+        # avoid a warning about that.
         "amsua": (swath.X.set_axis(["degrees north", "degrees east"], axis=1), swath.Y),
     }
 
 
 def from_folder(folder: Path) -> dict[str, Table]:
-    """The CSV files of a folder, by name."""
+    """Read the CSV files in a folder, and return a dict of tables with the file names as keys."""
     tables = {}
     for file in sorted(folder.glob("*.csv")):
         frame = pd.read_csv(file)
@@ -66,37 +69,34 @@ def from_folder(folder: Path) -> dict[str, Table]:
         if not inputs or len(inputs) == len(frame.columns):
             raise ValueError(
                 f"{file} has columns {list(frame.columns)}; expected inputs, whose names begin "
-                "with 'x_', and outputs, whose names do not."
+                "with 'x_', and outputs, whose names do not. Rename the columns."
             )
         tables[file.stem] = frame[inputs], frame.drop(columns=inputs)
     if not tables:
-        raise ValueError(f"{folder} holds no CSV files.")
+        raise ValueError(f"{folder} contains no CSV files. Use a folder with CSV files.")
     return tables
 
 
 def jobs(tables: dict[str, Table], candidates: dict[str, Settings], folds: int) -> list[Job]:
-    """Every candidate on every fold, and with every output withheld, of every data set."""
-    found: list[Job] = []
+    """Return a job for each data set, candidate, and fold or withheld output."""
+    result: list[Job] = []
     for data, (X, Y) in tables.items():
-        asked: list[tuple[str, Any]] = [("coordinates", fold) for fold in range(folds)]
-        asked += [("withheld", output) for output in map(str, Y.columns)]
-        size = [*X.shape, Y.shape[1]]
-        for question, part in asked:
-            for method, settings in candidates.items():
-                if question == "withheld" and method == NO_TRANSFER:
-                    continue
-                found.append(
-                    {
-                        "method": method,
-                        "settings": settings,
-                        "data": data,
-                        "size": size,
-                        "question": question,
-                        "part": part,
-                        "version": __version__,
-                    }
-                )
-    return found
+        parts: list[tuple[str, Any]] = [("coordinates", fold) for fold in range(folds)]
+        parts += [("withheld", output) for output in map(str, Y.columns)]
+        result += [
+            {
+                "method": method,
+                "settings": settings,
+                "data": data,
+                "size": [*X.shape, Y.shape[1]],
+                "question": question,
+                "part": part,
+            }
+            for question, part in parts
+            for method, settings in candidates.items()
+            if question != "withheld" or method != NO_TRANSFER
+        ]
+    return result
 
 
 def reproduce(
@@ -108,78 +108,91 @@ def reproduce(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> list[Row]:
-    """Every row; those already in the file at `path` are kept."""
-    return complete(
-        jobs(tables, candidates, folds),
-        partial(work, tables),
-        path,
-        n_jobs=n_jobs,
-        label="Choices",
-        verbose=verbose,
-    )
+    """Run the jobs whose results are not in the file at `path` yet, and return all results."""
+    all_jobs, run = jobs(tables, candidates, folds), partial(work, tables)
+    return complete(all_jobs, run, path, n_jobs=n_jobs, label="Choices", verbose=verbose)
 
 
 def work(tables: dict[str, Table], job: Job) -> Row:
-    """What one candidate makes of one fold or one withheld output."""
+    """Return the results of one candidate for one fold or one withheld output."""
     X, frame = tables[job["data"]]
-    Y = frame.to_numpy(dtype=float)
-    spread = np.nanstd(Y, axis=0, ddof=1)
-    order = np.random.default_rng(0).permutation(len(Y))
-    model = build(job["settings"], random_state=0)
     names = list(map(str, frame.columns))
+    Y = frame.to_numpy(dtype=float)
+    known = Y.copy()
     if job["question"] == "coordinates":
-        out = np.sort(order[job["part"] :: FOLDS])
-        seen = np.setdiff1d(np.arange(len(Y)), out)
-        with quietly() as notes:
-            model.fit(X.iloc[seen], pd.DataFrame(Y[seen], columns=names))
-            errors, densities, covered = scores(model, X.iloc[out], Y[out], spread)
+        train, test = split_fold(len(Y), job["part"])
+    else:
+        train, test, output = np.arange(len(Y)), _withheld_sites(Y), names.index(job["part"])
+        known[test, output] = np.nan
+    sd = np.nanstd(Y, axis=0, ddof=1)
+    model = build(job["settings"], random_state=0)
+    with one_thread_with_notes() as notes:
+        model.fit(X.iloc[train], pd.DataFrame(known[train], columns=names))
+        scaler, x = model.output_scaler_, model.input_spec_.read(X.iloc[test])
+        errors, densities, covered = scores(model.posterior_, scaler, x, Y[test], sd)
+    if job["question"] == "coordinates":
         return {
             "errors": np.nanmean(np.abs(errors), axis=1).tolist(),
             "densities": np.nanmean(densities, axis=1).tolist(),
             "coverage": float(np.nanmean(covered)),
             "notes": notes(),
         }
-    output = names.index(job["part"])
-    out = np.sort(order[: int(SHARE * len(Y))])
-    out = out[~np.isnan(Y[out]).any(axis=1)]
-    known = Y.copy()
-    known[out, output] = np.nan
-    with quietly() as notes:
-        model.fit(X, pd.DataFrame(known, columns=names))
-        errors, _, covered = scores(model, X.iloc[out], Y[out], spread)
-    fitted = _least_squares(model, Y, known, out, output)
+    fitted = _least_squares(scaler, Y, known, test, output)
     return {
         "errors": np.abs(errors[:, output]).tolist(),
-        "least_squares": (np.abs(fitted - Y[out, output]) / spread[output]).tolist(),
+        "least_squares": (np.abs(fitted - Y[test, output]) / sd[output]).tolist(),
         "coverage": float(covered[:, output].mean()),
         "notes": notes(),
     }
 
 
+def split_fold(n: int, fold: int) -> tuple[Int[Array, " t"], Int[Array, " m"]]:
+    """Return the numbers of the training rows and of the test rows, a random quarter of all."""
+    test = np.sort(_random_order(n)[fold::N_FOLDS])
+    return np.setdiff1d(np.arange(n), test), test
+
+
 def scores(
-    model: MultiOutputGP, X: pd.DataFrame, truth: Float[np.ndarray, "M D"], spread: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Errors of the median and −log densities, in standard deviations; what 95% intervals hold."""
-    belief = model._belief(X, None, True)
-    scale = model._scale
-    low, median, high = scale.quantiles(belief, [0.025, 0.5, 0.975])
+    posterior: Posterior,
+    scaler: OutputScaler,
+    x: Float[Array, "M P"],
+    truth: Float[Array, "M D"],
+    sd: Float[Array, " D"],
+) -> tuple[Float[Array, "M D"], Float[Array, "M D"], Float[Array, "M D"]]:
+    """Return errors, negative log predictive densities, and whether 95% intervals cover the truth.
+
+    The prediction is the median. Errors and densities are those of the outputs divided by their
+    standard deviations.
+    """
+    distribution = posterior.predict(x)
+    low, median, high = scaler.quantiles(distribution, [0.025, 0.5, 0.975])
     covered = np.where(np.isnan(truth), np.nan, (truth >= low) & (truth <= high))
-    density = -(scale.log_density(belief, truth) + np.log(spread))
-    return (median - truth) / spread, density, covered
+    density = -(scaler.log_density(distribution, truth) + np.log(sd))
+    return (median - truth) / sd, density, covered
+
+
+def _random_order(n: int) -> Int[Array, " n"]:
+    return np.random.default_rng(0).permutation(n)
+
+
+def _withheld_sites(Y: Float[Array, "N D"]) -> Int[Array, " m"]:
+    """Choose sites at random, and return those where all outputs are measured."""
+    chosen = np.sort(_random_order(len(Y))[: int(WITHHELD_SHARE * len(Y))])
+    return chosen[~np.isnan(Y[chosen]).any(axis=1)]
 
 
 def _least_squares(
-    model: MultiOutputGP,
-    Y: Float[np.ndarray, "N D"],
-    known: Float[np.ndarray, "N D"],
-    out: np.ndarray,
+    scaler: OutputScaler,
+    Y: Float[Array, "N D"],
+    known: Float[Array, "N D"],
+    test: Int[Array, " m"],
     output: int,
-) -> np.ndarray:
-    """The withheld output by regression on the others, through the transforms of the model."""
-    Z = model._scale.forward(Y)
+) -> Float[Array, " m"]:
+    """Predict the withheld output by regression on the others, using the model's transforms."""
+    Z = scaler.standardise(Y)
     others = np.column_stack([np.ones(len(Z)), np.delete(Z, output, axis=1)])
     rows = ~np.isnan(others).any(axis=1) & ~np.isnan(known[:, output])
     slopes = np.linalg.lstsq(others[rows], Z[rows, output], rcond=None)[0]
-    guess = Z[out].copy()
-    guess[:, output] = others[out] @ slopes
-    return model._scale.to_user(guess)[:, output]
+    prediction = Z[test].copy()
+    prediction[:, output] = others[test] @ slopes
+    return scaler.to_original(prediction)[:, output]

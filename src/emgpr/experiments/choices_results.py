@@ -1,57 +1,65 @@
-"""From rows to the two tables of choices."""
+"""The two tables that compare settings, computed from the stored results."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from operator import itemgetter
 
 import numpy as np
 
 from emgpr.experiments.choices import NO_TRANSFER
-from emgpr.experiments.rows import Row
-from emgpr.experiments.text import aligned
+from emgpr.experiments.rows import Row, group_rows
+from emgpr.experiments.tables import format_difference, markdown_table
 from emgpr.metrics import paired_difference
 
-COORDINATES_CAPTION = """All outputs from coordinates alone: mean absolute error in standard
-deviations of each output, of folds of the training sites; after it the change of the negative log
-density a reading against no transfer, paired over sites, with its standard error."""
+COORDINATES_CAPTION = """All outputs are predicted from the coordinates of sites that were left
+out. The first number is the mean absolute error, in standard deviations of each output. The second
+is the difference in mean negative log density from the model without transfer, paired by site,
+with its standard error. For that model itself, the second number is the negative log density."""
 
-WITHHELD_CAPTION = """One output withheld at 30% of the sites, the others known there: mean absolute
-error over the outputs as a share of that of least squares on the known outputs (both through the
-same transforms); in brackets the worst output's paired difference in standard errors."""
+WITHHELD_CAPTION = """One output is withheld at 30% of the sites and predicted from the others. The
+first number is the ratio of the mean absolute error, averaged over the outputs, to that of a
+least-squares regression on the other outputs with the same transforms. The number in parentheses
+is the difference between the two errors for the output with the worst result, paired by site and
+divided by its standard error."""
 
 
 def coordinates_text(rows: Sequence[Row]) -> str:
-    """A row a data set, a column a candidate."""
+    """Return the table of errors when all outputs are predicted from coordinates."""
     return _table(rows, "coordinates", _against_no_transfer)
 
 
 def withheld_text(rows: Sequence[Row]) -> str:
-    """A row a data set, a column a candidate."""
+    """Return the table of errors when a withheld output is predicted from the others."""
     return _table(rows, "withheld", _against_least_squares)
 
 
 def _table(rows: Sequence[Row], question: str, cell: Callable[[list[Row], list[Row]], str]) -> str:
-    asked = [row for row in rows if row["question"] == question]
-    methods = list(dict.fromkeys(row["method"] for row in asked))
+    """Return a table with a row for each data set and a column for each candidate."""
+    rows = [row for row in rows if row["question"] == question]
+    methods = list(group_rows(rows))
     body = []
-    for data in dict.fromkeys(row["data"] for row in asked):
-        own = {m: [r for r in asked if r["data"] == data and r["method"] == m] for m in methods}
-        N, P, D = next(row["size"] for row in asked if row["data"] == data)
-        name = f"{data} ({N} sites, {P} inputs, {D} outputs)"
-        body.append([name, *(cell(own[m], own.get(NO_TRANSFER, [])) for m in methods)])
-    return aligned(["data", *methods], body)
+    for data, data_rows in group_rows(rows, itemgetter("data")).items():
+        N, P, D = data_rows[0]["size"]
+        by_method = group_rows(data_rows)
+        cells = (cell(by_method[method], by_method.get(NO_TRANSFER, [])) for method in methods)
+        body.append([f"{data} ({N} sites, {P} inputs, {D} outputs)", *cells])
+    return markdown_table(["data", *methods], body)
 
 
 def _against_no_transfer(rows: list[Row], base: list[Row]) -> str:
     error = np.mean(np.concatenate([row["errors"] for row in rows]))
+    densities, reference = (
+        np.concatenate([row["densities"] for row in part]) for part in (rows, base)
+    )
     if rows == base:
-        density = np.mean(np.concatenate([row["densities"] for row in rows]))
-        return f"{error:.3f}; {density:.3f}"
-    ours, theirs = (np.concatenate([r["densities"] for r in own]) for own in (rows, base))
-    change = paired_difference(ours, theirs)
-    return f"{error:.3f}; {change.mean:+.3f} ± {change.standard_error:.3f}"
+        return f"{error:.3f}; {densities.mean():.3f}"
+    return f"{error:.3f}; {format_difference(asdict(paired_difference(densities, reference)))}"
 
 
 def _against_least_squares(rows: list[Row], _: list[Row]) -> str:
-    ours, theirs = (np.mean([np.mean(r[key]) for r in rows]) for key in ("errors", "least_squares"))
+    error, reference = (
+        np.mean([np.mean(row[key]) for row in rows]) for key in ("errors", "least_squares")
+    )
     pairs = [paired_difference(np.array(r["errors"]), np.array(r["least_squares"])) for r in rows]
     worst = max(pair.mean / pair.standard_error for pair in pairs)
-    return f"{ours / theirs:.2f} ({worst:+.1f})"
+    return f"{error / reference:.2f} ({worst:+.1f})"

@@ -1,4 +1,4 @@
-"""One fit, as every experiment does it: settings in, predictions, time and complaints out."""
+"""Fitting of a model with given settings, and recording of its predictions, time and warnings."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,14 +14,14 @@ from jaxtyping import Float
 from threadpoolctl import threadpool_limits
 
 from emgpr import estimators
-from emgpr.estimators.base import MultiOutputGP
+from emgpr.estimators import MultiOutputGP
 
-Settings = dict[str, Any]  # the estimator's name and its parameters, as they stand in a row
+Settings = dict[str, Any]  # the name of the estimator and its parameters, as stored in a row
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Predictions at the new sites, seconds that the fit took, and what it warned of."""
+    """Predictions at new locations, the duration of the fit in seconds, and its warnings."""
 
     prediction: Float[np.ndarray, "M D"]
     seconds: float
@@ -29,10 +29,10 @@ class Outcome:
 
 
 def build(settings: Settings, random_state: int) -> MultiOutputGP:
-    """The unfitted estimator that the settings describe.
+    """Return an unfitted estimator with these settings.
 
-    >>> build({"estimator": "IndependentGP", "transform": "log"}, random_state=1)
-    IndependentGP(random_state=1, transform='log')
+    >>> build({"estimator": "IndependentGP", "output_transform": "log"}, random_state=1)
+    IndependentGP(output_transform='log', random_state=1)
     """
     parameters = {name: value for name, value in settings.items() if name != "estimator"}
     make = attrgetter(settings["estimator"])(estimators)
@@ -41,11 +41,11 @@ def build(settings: Settings, random_state: int) -> MultiOutputGP:
 
 
 @contextmanager
-def quietly() -> Iterator[Callable[[], list[str]]]:
-    """One thread, and warnings kept as notes, which the function gives.
+def one_thread_with_notes() -> Iterator[Callable[[], list[str]]]:
+    """Run the `with` block in one thread, and yield a function that returns its warnings.
 
-    These matrices are small: threads only make one another wait, and times of several fits at once
-    then compare.
+    The matrices are too small to benefit from several threads. Also, the times of fits that run in
+    parallel are comparable only if each fit has one thread.
     """
     with threadpool_limits(1), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -53,13 +53,13 @@ def quietly() -> Iterator[Callable[[], list[str]]]:
 
 
 def fit_and_predict(
-    settings: Settings, X: pd.DataFrame, Y: pd.DataFrame, new: pd.DataFrame, random_state: int
+    settings: Settings, X: pd.DataFrame, Y: pd.DataFrame, X_new: pd.DataFrame, random_state: int
 ) -> Outcome:
-    """Fit to (X, Y), predict at the new sites; warnings become notes, not noise."""
+    """Fit an estimator to (X, Y), and predict at the locations X_new."""
     model = build(settings, random_state)
-    with quietly() as notes:
+    with one_thread_with_notes() as notes:
         start = perf_counter()
         model.fit(X, Y)
         seconds = perf_counter() - start
-        prediction = np.asarray(model.predict(new))
+        prediction = np.asarray(model.predict(X_new))
     return Outcome(prediction, seconds, notes())

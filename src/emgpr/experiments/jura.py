@@ -1,8 +1,9 @@
-"""The Jura experiments: jobs, and how one job becomes a row.
+"""The Jura experiments: a list of their jobs, and the function that runs a job.
 
-"cadmium" is Table 1: all 359 sites, Cd withheld at the 100 validation sites and predicted there.
-"batch size" is the paper's Figures 1 and 2 and the supplement's 1 to 8: all three metals withheld
-there, so learned from the other 259, for mini-batches of many sizes.
+The experiment "cadmium" reproduces Table 1 of the paper. Cadmium is withheld at the 100 validation
+sites and predicted from all other readings at all 359 sites. The experiment "batch size" reproduces
+Figures 1 and 2 of the paper and Figures 1 to 8 of its supplement. Models are fitted to the other
+259 sites, with mini-batches of various sizes, and predict all three metals at the validation sites.
 """
 
 from collections.abc import Sequence
@@ -11,10 +12,9 @@ from time import perf_counter
 
 import numpy as np
 
-from emgpr import __version__
 from emgpr.datasets import JuraTable, jura_table
 from emgpr.experiments.fitting import Outcome, Settings, fit_and_predict
-from emgpr.experiments.rows import Job, Row, complete
+from emgpr.experiments.rows import Job, Row, by_name, complete
 from emgpr.metrics import mean_absolute_error
 
 METALS = ("Cd", "Ni", "Zn")
@@ -27,23 +27,24 @@ BASELINES: dict[str, Settings] = {
 }
 _STRIDED: Settings = {"estimator": "EMGPR.paper", "batch_size": 9, "partition": "strided"}
 TABLE_1: dict[str, Settings] = {
-    ENSEMBLE: {**_STRIDED, "transform": "log"},
-    "EMGPR": {"estimator": "EMGPR.paper", "batch_size": None, "transform": "log"},
+    ENSEMBLE: {**_STRIDED, "output_transform": "log"},
+    "EMGPR": {"estimator": "EMGPR.paper", "batch_size": None, "output_transform": "log"},
     "EMGPR* (Ensemble)": _STRIDED,
     "EMGPR*": {"estimator": "EMGPR.paper", "batch_size": None},
-    NO_TRANSFER: {"estimator": "IndependentGP", "transform": "log"},
-    "ICM": {"estimator": "ICM", "rank": 2, "transform": "log"},
-    "SLFM": {"estimator": "SLFM", "n_latents": 2, "transform": "log"},
+    NO_TRANSFER: {"estimator": "IndependentGP", "output_transform": "log"},
+    "ICM": {"estimator": "ICM", "rank": 2, "output_transform": "log"},
+    "SLFM": {"estimator": "SLFM", "n_latents": 2, "output_transform": "log"},
     "SLFM* (ML)": {"estimator": "SLFM", "n_latents": 2},
 }
 REFERENCES = (NO_TRANSFER, "EMGPR", "ICM")
 
-# Of the sizes that deal 259 sites to equally many members, one: 45 and 51 are both five.
+# One size for each number of batches. For example, 45 is included but 51 is not, because both sizes
+# divide the 259 sites into five batches.
 BATCH_SIZES = (9, 12, 15, 18, 21, 27, 33, 39, 45, 64, 86, 129)
 
 
 def cadmium_jobs(methods: dict[str, Settings], restarts: int) -> list[Job]:
-    """Table 1: every method from every start; a baseline has no start, so once."""
+    """Return the jobs for Table 1: all restarts of each method, and a single job per baseline."""
     return [
         _job("cadmium", method, settings, restart)
         for restart in range(restarts)
@@ -53,7 +54,7 @@ def cadmium_jobs(methods: dict[str, Settings], restarts: int) -> list[Job]:
 
 
 def batch_size_jobs(sizes: Sequence[int], restarts: int) -> list[Job]:
-    """The figures: the ensemble for every size, and the models they are compared with."""
+    """Return the jobs for the figures: an ensemble for each batch size, and reference models."""
     models = [(method, TABLE_1[method]) for method in REFERENCES]
     models += [(ENSEMBLE, {**TABLE_1[ENSEMBLE], "batch_size": size}) for size in sizes]
     return [_job("batch size", *model, restart) for restart in range(restarts) for model in models]
@@ -67,14 +68,14 @@ def reproduce(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> list[Row]:
-    """Every row of the table and the figures; rows already in the file at `path` are kept."""
+    """Run the jobs whose results are not in the file at `path` yet, and return all results."""
     jobs = cadmium_jobs(BASELINES | TABLE_1, restarts)
     jobs += batch_size_jobs(BATCH_SIZES, figure_restarts)
     return complete(jobs, work, path, n_jobs=n_jobs, label="Jura", verbose=verbose)
 
 
 def work(job: Job) -> Row:
-    """The results of one job."""
+    """Return the results of one job."""
     return _cadmium(job) if job["experiment"] == "cadmium" else _batch_size(job)
 
 
@@ -84,19 +85,16 @@ def _job(experiment: str, method: str, settings: Settings, restart: int) -> Job:
         "method": method,
         "settings": settings,
         "restart": restart,
-        "version": __version__,
     }
 
 
 def _cadmium(job: Job) -> Row:
-    jura = jura_table(METALS, withheld="Cd")
-    settings = job["settings"]
+    jura, settings = jura_table(METALS, withheld="Cd"), job["settings"]
     if "baseline" in settings:
         outcome = _baseline(settings["baseline"], jura)
     else:
-        new = jura.X[jura.test]
-        outcome = fit_and_predict(settings, jura.X, jura.Y, new, job["restart"])
-    # Site by site, so that methods can be compared in pairs.
+        outcome = fit_and_predict(settings, jura.X, jura.Y, jura.X[jura.test], job["restart"])
+    # The error at every site is stored, so that methods can be compared site by site.
     errors = np.abs(outcome.prediction[:, 0] - jura.truth["Cd"].to_numpy())
     return {
         "mae": float(errors.mean()),
@@ -111,30 +109,25 @@ def _batch_size(job: Job) -> Row:
     X, Y = jura.X[~jura.test], jura.Y[~jura.test]
     outcome = fit_and_predict(job["settings"], X, Y, jura.X[jura.test], job["restart"])
     truth = jura.truth.to_numpy()
-    spread = np.log(Y.to_numpy()).std(axis=0)
-    on_logs = np.log(truth) / spread, np.log(outcome.prediction) / spread
+    sd = np.log(Y.to_numpy()).std(axis=0)
+    logs = np.log(truth) / sd, np.log(outcome.prediction) / sd
     return {
-        "mae": _by_metal(mean_absolute_error(truth, outcome.prediction)),
-        "mae_standardised_log": _by_metal(mean_absolute_error(*on_logs)),
+        "mae": by_name(METALS, mean_absolute_error(truth, outcome.prediction)),
+        "mae_standardised_log": by_name(METALS, mean_absolute_error(*logs)),
         "seconds": outcome.seconds,
         "notes": outcome.notes,
     }
 
 
-def _by_metal(values: np.ndarray) -> dict[str, float]:
-    return dict(zip(METALS, values.tolist(), strict=True))
-
-
 def _baseline(name: str, jura: JuraTable) -> Outcome:
-    """What needs no model: nothing known but Cd elsewhere, or nothing but Ni and Zn here."""
+    """Predict cadmium as its median at other sites, or from nickel and zinc at the same site."""
     start = perf_counter()
-    Y = jura.Y
+    Y, train = jura.Y, ~jura.test
     if name == "median":
         cadmium = np.full(jura.test.sum(), Y["Cd"].median())
     else:
-        known = np.column_stack([np.ones(len(Y)), np.log(Y[["Ni", "Zn"]])])
-        target = np.log(Y["Cd"].to_numpy())
-        learn = ~jura.test
-        coefficients, *_ = np.linalg.lstsq(known[learn], target[learn], rcond=None)
-        cadmium = np.exp(known[jura.test] @ coefficients)
+        A = np.column_stack([np.ones(len(Y)), np.log(Y[["Ni", "Zn"]])])
+        log_cadmium = np.log(Y["Cd"].to_numpy())
+        coefficients, *_ = np.linalg.lstsq(A[train], log_cadmium[train], rcond=None)
+        cadmium = np.exp(A[jura.test] @ coefficients)
     return Outcome(cadmium[:, None], perf_counter() - start, [])

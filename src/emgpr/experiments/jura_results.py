@@ -1,4 +1,4 @@
-"""Jura's table and figures, from stored rows alone: no fitting, no randomness, no clock."""
+"""The Jura tables and figures, computed from the stored results."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -9,8 +9,13 @@ import numpy as np
 
 from emgpr.experiments.jura import BASELINES, ENSEMBLE, METALS, NO_TRANSFER, REFERENCES, TABLE_1
 from emgpr.experiments.published import published
-from emgpr.experiments.rows import Row, by_method, count_notes, spread
-from emgpr.experiments.text import NOTHING, aligned, figure, warned
+from emgpr.experiments.rows import Row, count_notes, group_rows, standard_deviation
+from emgpr.experiments.tables import (
+    format_difference,
+    format_number,
+    markdown_table,
+    warning_lines,
+)
 from emgpr.metrics import paired_difference
 
 Entry = dict[str, Any]
@@ -21,88 +26,73 @@ COLUMNS = (
 )  # fmt: skip
 SHORT = ("Approach", "MAE", "printed", "minus no transfer")
 
+TABLE_1_CAPTION = (
+    "Cadmium at the 100 validation sites of the Jura data: mean absolute error (MAE) in mg/kg and "
+    "its standard deviation (SD) over restarts, next to the values printed in the paper. 'Minus no "
+    "transfer' is the mean difference between the absolute errors of a model and of GP, paired by "
+    "site, ± its standard error. A difference of less than two standard errors is not significant. "
+    "Time is the training time relative to that of GP in the same run (medians over restarts). An "
+    "asterisk marks models fitted to concentrations instead of their logarithms. ML stands for "
+    "maximum likelihood and VB for variational Bayes, which emgpr does not implement. The VB "
+    "models, GPRN, CMOGP and co-kriging were not run, so only their published values are shown."
+)
+BATCH_SIZES_CAPTION = (
+    "Mean absolute errors for all three metals at the 100 validation sites, predicted from the "
+    "other 259 sites with mini-batches of N0 sites. Models are fitted to standardised logarithms, "
+    "as in the paper, which does not state the scale of its errors. Here, errors are in mg/kg, as "
+    "in Table 1. 'Overall' is the mean over the metals; it is dominated by zinc. The last column "
+    "is the overall MAE for standardised logarithms."
+)
+
 
 def table_1(rows: Sequence[Row]) -> list[Entry]:
-    """Ours beside the printed, an entry for each approach that was run or printed.
+    """Return a dict for each approach, with our results and the published results.
 
-    `minus_no_transfer` is the mean over the 100 sites of the difference of absolute errors (each
-    the mean over restarts) from the no-transfer model, with its standard error.
+    `minus_no_transfer` is the difference in mean absolute error from the model without transfer,
+    paired by site, and its standard error. Errors are first averaged over restarts.
     """
-    runs = by_method([row for row in rows if row["experiment"] == "cadmium"])
+    runs = group_rows(row for row in rows if row["experiment"] == "cadmium")
     printed = published()["jura"]
-    named = (*BASELINES, *TABLE_1)
-    order = [name for name in named if name in runs or name in printed]
-    order += [name for name in runs if name not in named]
-    order += [name for name in printed if name not in order]
+    ours = [name for name in (*BASELINES, *TABLE_1) if name in runs or name in printed]
+    order = dict.fromkeys([*ours, *runs, *printed])
     return [_entry(name, runs, printed.get(name)) for name in order]
 
 
 def table_1_text(entries: Sequence[Entry], columns: Sequence[str] = COLUMNS) -> str:
-    """Table 1 as Markdown, and under it what the fits warned of."""
+    """Return Table 1 as Markdown, followed by the warnings from the fits."""
     lines = [[_cells(entry)[column] for column in columns] for entry in entries]
-    notes = [
-        line
-        for entry in entries
-        for line in warned(entry["approach"], entry["notes"], entry["restarts"], "restarts")
-    ]
-    return "\n\n".join([aligned(columns, lines), *notes])
-
-
-TABLE_1_CAPTION = (
-    "Cadmium at Jura's 100 validation sites: mean absolute error in mg/kg, its mean and standard "
-    "deviation over restarts, beside what the paper prints. 'Minus no transfer' is the difference "
-    "of absolute errors from GP, paired over the sites, ± its standard error: less than two of "
-    "these is no difference. Time is that of training, relative to GP in the same run (median of "
-    "restarts). * is without logarithms; ML is maximum likelihood. VB is variational Bayes, which "
-    "emgpr does not do: those, GPRN, CMOGP and co-kriging are as printed, and not run."
-)
+    notes = warning_lines(entries, "approach", "restarts")
+    return "\n\n".join([markdown_table(columns, lines), *notes])
 
 
 def batch_sizes(rows: Sequence[Row]) -> list[Entry]:
-    """MAE and SD over restarts of every model, overall and by metal; then by batch size."""
-    rows = [row for row in rows if row["experiment"] == "batch size"]
-    alone = [row for row in rows if row["method"] != ENSEMBLE]
-    entries = [_errors(method, None, runs) for method, runs in by_method(alone).items()]
-    sizes = sorted({row["settings"]["batch_size"] for row in rows if row["method"] == ENSEMBLE})
-    for size in sizes:
-        runs = [
-            row
-            for row in rows
-            if row["method"] == ENSEMBLE and row["settings"]["batch_size"] == size
-        ]
-        entries.append(_errors(ENSEMBLE, size, runs))
-    return entries
+    """Return a dict with MAE and SD for each reference model and for each batch size."""
+    runs = group_rows(row for row in rows if row["experiment"] == "batch size")
+    sizes = group_rows(runs.pop(ENSEMBLE, ()), lambda row: row["settings"]["batch_size"])
+    return [
+        *(_errors(method, None, results) for method, results in runs.items()),
+        *(_errors(ENSEMBLE, size, sizes[size]) for size in sorted(sizes)),
+    ]
 
 
 def batch_sizes_text(entries: Sequence[Entry]) -> str:
-    """The figures' numbers as Markdown."""
+    """Return the numbers shown in the figures as a Markdown table."""
     parts = (OVERALL, *METALS)
-    header = ["Approach", "N0", *parts, "SD (overall)", "standardised logs"]
-    return aligned(
-        header,
+    lines = [
         [
-            [
-                entry["approach"],
-                figure(entry["batch_size"], "d"),
-                *(figure(entry["mae"][part], ".4f") for part in parts),
-                figure(entry["sd"][OVERALL], ".1e"),
-                figure(entry["mae_standardised_log"][OVERALL], ".4f"),
-            ]
-            for entry in entries
-        ],
-    )
-
-
-BATCH_SIZES_CAPTION = (
-    "All three metals at the 100 validation sites, from the other 259, against the size N0 of a "
-    "mini-batch. Learned on standardised logarithms as in the paper, which does not say on which "
-    "scale it measures errors: these are in mg/kg as in Table 1, 'overall' their mean over the "
-    "metals, which zinc dominates; the last column is the overall MAE on standardised logarithms."
-)
+            entry["approach"],
+            format_number(entry["batch_size"], "d"),
+            *(format_number(entry["mae"][part], ".4f") for part in parts),
+            format_number(entry["sd"][OVERALL], ".1e"),
+            format_number(entry["mae_standardised_log"][OVERALL], ".4f"),
+        ]
+        for entry in entries
+    ]
+    return markdown_table(["Approach", "N0", *parts, "SD (overall)", "standardised logs"], lines)
 
 
 def draw(entries: Sequence[Entry], folder: Path) -> list[Path]:
-    """The two figures, MAE and SD over restarts against batch size; where they were written."""
+    """Draw MAE and SD over restarts against batch size, and return the paths of the figures."""
     from matplotlib.figure import Figure
 
     from emgpr.plots import error_against_batch_size
@@ -113,7 +103,7 @@ def draw(entries: Sequence[Entry], folder: Path) -> list[Path]:
     written = []
     for what, label in (("mae", "MAE (mg/kg)"), ("sd", "SD over restarts (mg/kg)")):
         if any(entry[what][OVERALL] is None for entry in entries):
-            continue  # one restart has no spread to draw
+            continue  # There is only one restart, so there is no standard deviation.
         canvas = Figure(figsize=(9, 6.5), layout="constrained")
         for ax, part in zip(canvas.subplots(2, 2).flat, (OVERALL, *METALS), strict=True):
             references = {
@@ -133,37 +123,37 @@ def draw(entries: Sequence[Entry], folder: Path) -> list[Path]:
 
 
 def _entry(name: str, runs: dict[str, list[Row]], printed: Entry | None) -> Entry:
-    own = runs.get(name, [])
-    maes = [row["mae"] for row in own]
+    rows, reference = runs.get(name, []), runs.get(NO_TRANSFER)
+    maes = [row["mae"] for row in rows]
     difference, time = None, None
-    if own and name != NO_TRANSFER and NO_TRANSFER in runs:
-        baseline = runs[NO_TRANSFER]
-        difference = asdict(paired_difference(_site_errors(own), _site_errors(baseline)))
-    if own and name not in BASELINES and NO_TRANSFER in runs:
-        time = _median_seconds(own) / _median_seconds(runs[NO_TRANSFER])
+    if rows and reference and name != NO_TRANSFER:
+        difference = asdict(paired_difference(_site_errors(rows), _site_errors(reference)))
+    if rows and reference and name not in BASELINES:
+        time = _median_seconds(rows) / _median_seconds(reference)
     return {
         "approach": name,
-        "restarts": len(own),
+        "restarts": len(rows),
         "mae": float(np.mean(maes)) if maes else None,
-        "sd": spread(maes),
+        "sd": standard_deviation(maes),
         "minus_no_transfer": difference,
         "time": time,
         "printed": printed,
-        "notes": count_notes(own),
+        "notes": count_notes(rows),
     }
 
 
 def _cells(entry: Entry) -> dict[str, str]:
-    printed, difference = entry["printed"] or {}, entry["minus_no_transfer"]
+    printed = entry["printed"] or {}
     cells = [
         entry["approach"],
-        figure(entry["mae"], ".4f"),
-        figure(entry["sd"], ".1e"),
-        figure(printed.get("mae"), ".4f").removesuffix("00"),  # co-kriging has two digits
-        figure(printed.get("sd"), ".1e"),
-        "{mean:+.3f} ± {standard_error:.3f}".format(**difference) if difference else NOTHING,
-        figure(entry["time"], ".2f"),
-        figure(printed.get("time"), ".2f"),
+        format_number(entry["mae"], ".4f"),
+        format_number(entry["sd"], ".1e"),
+        # For co-kriging, the paper gives only two decimals.
+        format_number(printed.get("mae"), ".4f").removesuffix("00"),
+        format_number(printed.get("sd"), ".1e"),
+        format_difference(entry["minus_no_transfer"]),
+        format_number(entry["time"], ".2f"),
+        format_number(printed.get("time"), ".2f"),
     ]
     return dict(zip(COLUMNS, cells, strict=True))
 
@@ -179,7 +169,7 @@ def _errors(approach: str, size: int | None, runs: Sequence[Row]) -> Entry:
         "batch_size": size,
         "restarts": len(runs),
         "mae": {part: float(np.mean(values)) for part, values in maes.items()},
-        "sd": {part: spread(values) for part, values in maes.items()},
+        "sd": {part: standard_deviation(values) for part, values in maes.items()},
         "mae_standardised_log": {part: float(np.mean(v)) for part, v in on_logs.items()},
     }
 

@@ -1,4 +1,4 @@
-"""The paper's numbers, as data."""
+"""The numbers published in the paper."""
 
 import tomllib
 from functools import cache
@@ -8,7 +8,7 @@ from typing import Any
 
 @cache
 def published() -> dict[str, Any]:
-    """`published.toml`: a value, its sd, a time and where it stands, by table and method.
+    """Return the errors, standard deviations and times in `published.toml`, with their sources.
 
     >>> published()["jura"]["GP"]["mae"], published()["jura"]["GP"]["where"]
     (0.5739, 'Table 1, right half, row 1')

@@ -1,21 +1,25 @@
-"""Rows: what was asked and what came of it, a JSON line each, kept as soon as it is known.
+"""Storage of the result of each job as a line of JSON, called a row, as soon as it is computed.
 
-A job is plain JSON: which model to fit, on what, from which start. Its row is the job with the
-results added. So a table needs nothing but rows, and a run that was stopped goes on where it was.
+A job is a JSON object that specifies a model, its training data and the seed. Its row is the same
+object with the results added. All tables are computed from the rows. If a run is interrupted, the
+next run computes only the missing rows.
 """
 
 import json
-import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from emgpr.estimators.standing import LEFT_BEHIND, EnsembleWarning
-from emgpr.execution import each
+from emgpr import __version__
+from emgpr.declared_parameters import with_new_names
+from emgpr.ensemble.failed_members import FAILED_MEMBERS, EnsembleWarning
+from emgpr.parallel import Execution, parallel_map
+from emgpr.user_warnings import warn
 
 Job = dict[str, Any]
 Row = dict[str, Any]
@@ -30,93 +34,107 @@ def complete(
     label: str = "",
     verbose: int = 0,
 ) -> list[Row]:
-    """The row of every job, in order: from the file where it is there, else worked out and kept."""
+    """Run the jobs that have no row in the file yet, and return the rows in the order of the jobs.
+
+    Rows written by other versions of the package are ignored.
+    """
+    jobs = [job | {"version": __version__} for job in jobs]
     path.parent.mkdir(parents=True, exist_ok=True)
-    _cut_torn_line(path)
-    todo = missing(jobs, read(path))
-    each(partial(_keep, work, path), todo, n_jobs=n_jobs, label=label, verbose=verbose)
-    rows = read(path)
-    asked = [next(row for row in rows if answers(row, job)) for job in jobs]
-    _tell_of_members_that_failed(asked)
-    return asked
+    _remove_partial_line(path)
+    new_jobs = missing(jobs, read(path))
+    store, execution = partial(_store, work, path), Execution("cpu", n_jobs, verbose)
+    parallel_map(store, new_jobs, execution, label=label)
+    stored = read(path)
+    rows = [next(row for row in stored if is_row_of(row, job)) for job in jobs]
+    _warn_failed_members(rows)
+    return rows
 
 
 def missing(jobs: Sequence[Job], rows: Sequence[Row]) -> list[Job]:
-    """The jobs that no row answers."""
-    return [job for job in jobs if not any(answers(row, job) for row in rows)]
+    """Return the jobs whose results are not among the rows."""
+    return [job for job in jobs if not any(is_row_of(row, job) for row in rows)]
 
 
-def answers(row: Row, job: Job) -> bool:
-    """Whether this is the row of that very job, settings and all.
+def is_row_of(row: Row, job: Job) -> bool:
+    """Tell whether a row is the result of this job.
 
-    >>> answers({"method": "GP", "fold": 1, "mae": 0.1}, {"method": "GP", "fold": 1})
+    >>> is_row_of({"method": "GP", "fold": 1, "mae": 0.1}, {"method": "GP", "fold": 1})
     True
     """
     return all(key in row and row[key] == value for key, value in job.items())
 
 
 def read(path: Path) -> list[Row]:
-    """Every whole line of the file; none if there is no file."""
+    """Return all complete rows in a file, or an empty list if there is no file."""
     rows = []
-    for number, line in enumerate(_whole_lines(path).splitlines(), start=1):
+    for number, line in enumerate(_complete_lines(path).splitlines(), start=1):
         try:
-            rows.append(json.loads(line))
+            row = json.loads(line)
         except ValueError as error:
             raise ValueError(
-                f"{path}, line {number}, is not JSON ({error}). Delete that line, and its row is "
-                "worked out again; or delete the file to start afresh."
+                f"Line {number} of {path} is not JSON ({error}). Delete the line to compute its "
+                "row again, or delete the file to start from the beginning."
             ) from error
+        if "settings" in row:
+            row["settings"] = with_new_names(row["settings"])
+        rows.append(row)
     return rows
 
 
 def append(path: Path, row: Row) -> None:
-    """One more line, in one write: whole or not at all, whoever else is writing."""
+    """Append a row in a single write, so that rows from parallel processes are not interleaved."""
     line = json.dumps(row, allow_nan=False) + "\n"
     with path.open("ab", buffering=0) as file:
         file.write(line.encode())
 
 
-def by_method(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """The rows of each method, in the order in which methods first come."""
-    groups: dict[str, list[Row]] = {}
+def group_rows(
+    rows: Iterable[Row], key: Callable[[Row], Any] = itemgetter("method")
+) -> dict[Any, list[Row]]:
+    """Group rows by method or by another key, with the groups in order of first appearance."""
+    groups: dict[Any, list[Row]] = {}
     for row in rows:
-        groups.setdefault(row["method"], []).append(row)
+        groups.setdefault(key(row), []).append(row)
     return groups
 
 
+def by_name(names: Sequence[str], values: np.ndarray) -> dict[str, Any]:
+    """Return a dict of values with output names as keys, which can be stored as JSON."""
+    return dict(zip(names, values.tolist(), strict=True))
+
+
 def count_notes(rows: Sequence[Row]) -> dict[str, int]:
-    """What fits warned of, and in how many rows."""
+    """Return the number of rows in which each warning occurs."""
     return dict(Counter(note for row in rows for note in row["notes"]))
 
 
-def spread(values: Sequence[float]) -> float | None:
-    """Standard deviation over repetitions; None of a single one.
+def standard_deviation(values: Sequence[float]) -> float | None:
+    """Return the standard deviation of the values, or None for a single value.
 
-    >>> spread([1.0, 3.0, 5.0]), spread([1.0])
+    >>> standard_deviation([1.0, 3.0, 5.0]), standard_deviation([1.0])
     (2.0, None)
     """
     return float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
-def _keep(work: Callable[[Job], Row], path: Path, job: Job) -> None:
+def _store(work: Callable[[Job], Row], path: Path, job: Job) -> None:
     append(path, job | work(job))
 
 
-def _tell_of_members_that_failed(rows: Sequence[Row]) -> None:
-    """From the notes: a warning in a process of its own, or of an earlier run, is heard by none."""
-    notes = {note for row in rows for note in row.get("notes", ())}
-    for note in sorted(notes):
-        if LEFT_BEHIND.match(note):
-            warnings.warn(note, EnsembleWarning, stacklevel=3)
+def _warn_failed_members(rows: Sequence[Row]) -> None:
+    """Repeat stored warnings about failed members, which other processes or earlier runs raised."""
+    for note in sorted({note for row in rows for note in row.get("notes", ())}):
+        if FAILED_MEMBERS.match(note):
+            warn(note, EnsembleWarning)
 
 
-def _whole_lines(path: Path) -> bytes:
+def _complete_lines(path: Path) -> bytes:
     text = path.read_bytes() if path.exists() else b""
     return text[: text.rfind(b"\n") + 1]
 
 
-def _cut_torn_line(path: Path) -> None:
-    """A machine that lost power may leave half a line, which the next row must not join."""
+def _remove_partial_line(path: Path) -> None:
+    """Remove an incomplete last line, which an interrupted write can leave."""
     if path.exists():
         with path.open("r+b") as file:
-            file.truncate(len(_whole_lines(path)))
+            file.truncate(len(_complete_lines(path)))

@@ -1,17 +1,17 @@
-"""Regions: which places lie inside polygons."""
+"""Selection of the points inside a region."""
 
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from emgpr.geo.extras import needed
-from emgpr.geo.reference import moved
+from emgpr.geo.reference_systems import transform_coordinates
+from emgpr.optional_imports import import_optional
 
 Array = np.ndarray
 
 
-def inside(
+def points_inside(
     geometry: Any,
     x: Float[Array, " M"],
     y: Float[Array, " M"],
@@ -20,20 +20,20 @@ def inside(
     geometry_crs: str | None = None,
     degrees: bool = False,
 ) -> Bool[Array, " M"]:
-    """Which places lie in the geometry, borders included; longitudes are tried turns apart.
+    """Tell which points lie inside a shapely geometry or on its border.
 
-    Places are brought to the geometry's own system if both are known.
+    If the reference systems of points and geometry are both known, the points are transformed to
+    the system of the geometry. With `degrees`, longitudes that differ by 360 are equivalent.
 
     >>> from shapely.geometry import box
-    >>> inside(box(170, 0, 180, 1), np.array([-185.0, 150.0]), np.array([0.5, 0.5]), degrees=True)
+    >>> points_inside(box(170, 0, 180, 1), np.array([-185.0, 150.0]), np.full(2, 0.5), degrees=True)
     array([ True, False])
     """
-    shapely = needed("shapely", "A region")
+    shapely = import_optional("shapely", "A region")
     if crs is not None and geometry_crs is not None:
-        x, y = moved(x, y, crs, geometry_crs)
+        x, y = transform_coordinates(x, y, crs, geometry_crs)
     shapely.prepare(geometry)
-    turns = (0.0, -360.0, 360.0) if degrees else (0.0,)
-    within = np.zeros(len(x), bool)
-    for turn in turns:
-        within |= shapely.intersects_xy(geometry, x + turn, y)
-    return within
+    inside = np.zeros(len(x), bool)
+    for turn in (0.0, -360.0, 360.0) if degrees else (0.0,):
+        inside |= shapely.intersects_xy(geometry, x + turn, y)
+    return inside

@@ -1,7 +1,11 @@
-"""Files in and out: tables (CSV, Parquet, NetCDF), maps (NetCDF, GeoTIFF), regions (GeoJSON)."""
+"""Files that contain tables (CSV, Parquet, NetCDF), maps (NetCDF, GeoTIFF) or regions (GeoJSON).
 
+To add a format, add a module that defines a `TableFormat` or `MapFormat`, and list it in
+`registry.py`.
+"""
+
+from emgpr.io.geojson import Region, read_region
 from emgpr.io.maps import read_map, write_map
-from emgpr.io.regions import Region, read_region
 from emgpr.io.tables import read_table, without_codes, write_table
 
 __all__ = [

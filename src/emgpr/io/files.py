@@ -1,7 +1,7 @@
-"""What can go wrong with any file, said in one way."""
+"""Path checks, error messages that name the file, and atomic replacement of files."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
@@ -9,17 +9,23 @@ from typing import TypeAlias
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
+SPREADSHEETS = (".xlsx", ".xls", ".ods")
 
-def existing(path: PathLike) -> Path:
-    """The path of a file that is there."""
-    found = Path(path)
-    if found.is_dir():
-        raise FileNotFoundError(f"{found} is a folder; give a file in it.")
-    if not found.is_file():
-        near = get_close_matches(found.name, _names(found.parent), n=3)
-        hint = f" There is {', '.join(near)} beside it." if near else " Check the path."
-        raise FileNotFoundError(f"There is no file {found}.{hint}")
-    return found
+
+class FileContentError(ValueError):
+    """Error in the content of a file. Its message names the file and says what to do."""
+
+
+def existing_file(path: PathLike) -> Path:
+    """Return the path of a file; raise FileNotFoundError if the file does not exist."""
+    file = Path(path)
+    if file.is_dir():
+        raise FileNotFoundError(f"{file} is a folder; pass the path of a file.")
+    if not file.is_file():
+        similar = get_close_matches(file.name, _names(file.parent), n=3)
+        hint = f"Did you mean {' or '.join(similar)}?" if similar else "Check the path."
+        raise FileNotFoundError(f"There is no file {file}. {hint}")
+    return file
 
 
 def _names(folder: Path) -> list[str]:
@@ -29,59 +35,61 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def kind(path: PathLike, kinds: Sequence[str]) -> str:
-    """How the name ends, which says the format.
+def file_ending(path: PathLike, endings: Collection[str]) -> str:
+    """Return the longest of these endings that a file name has; raise ValueError if it has none.
 
-    >>> kind("sites.CSV.gz", [".csv", ".csv.gz"])
+    >>> file_ending("sites.CSV.gz", [".csv", ".csv.gz"])
     '.csv.gz'
     """
     name = Path(path).name.lower()
-    ends = [end for end in kinds if name.endswith(end)]
-    if not ends:
-        sheet = ".csv" in kinds and name.endswith((".xlsx", ".xls", ".ods"))
-        hint = " Save the sheet as 'CSV UTF-8'." if sheet else ""
+    matching = [ending for ending in endings if name.endswith(ending)]
+    if not matching:
+        is_sheet = ".csv" in endings and name.endswith(SPREADSHEETS)
+        hint = " Save the sheet as 'CSV UTF-8'." if is_sheet else ""
         raise ValueError(
-            f"{path}: the format is told by the ending; expected {', '.join(kinds)}.{hint}"
+            f"The format of {path} cannot be derived from its ending; expected one of "
+            f"{', '.join(endings)}.{hint}"
         )
-    return max(ends, key=len)
+    return max(matching, key=len)
+
+
+def check_folder_exists(file: Path) -> None:
+    """Raise FileNotFoundError if the folder of an output file does not exist."""
+    if not file.parent.is_dir():
+        raise FileNotFoundError(
+            f"There is no folder {file.parent} to write {file.name} to. Create it, or choose "
+            "another folder."
+        )
 
 
 @contextmanager
-def reading(path: Path, what: str) -> Iterator[None]:
-    """While a library reads: its errors say which file, and what it should have been."""
+def read_errors(file: Path, format_name: str) -> Iterator[None]:
+    """Convert errors that occur while a file is read to errors that name the file and format."""
     try:
         yield
-    except (ImportError, MemoryError):
+    except (FileContentError, ImportError, MemoryError):
         raise
-    except Exception as error:  # each library has errors of its own
-        said = " ".join(str(error).split()) or type(error).__name__
+    except Exception as error:  # Every library raises its own error classes.
+        reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(
-            f"{path} cannot be read as {what} ({said}). If it should be one, it may be damaged or "
-            "incomplete: fetch it again."
+            f"{file} cannot be read as {format_name} ({reason}). If it is a {format_name} file, it "
+            "is damaged or incomplete; download or create it again."
         ) from error
 
 
-def folder(path: Path) -> Path:
-    """The folder that a file is to be written to, which must be there."""
-    if not path.parent.is_dir():
-        raise FileNotFoundError(
-            f"There is no folder {path.parent} to write {path.name} to. Make it, or name another."
-        )
-    return path.parent
-
-
 @contextmanager
-def writing(path: Path) -> Iterator[Path]:
-    """A path to write to, which takes the place of `path` when all went well."""
-    folder(path)
-    partial = path.with_name(f".{os.getpid()}.{path.name}")
+def replace_when_complete(file: Path) -> Iterator[Path]:
+    """Yield a temporary path with the same ending; rename it to `file` if no error occurs."""
+    check_folder_exists(file)
+    partial = file.with_name(f".{os.getpid()}.{file.name}")
     try:
         yield partial
-        partial.replace(path)
-    except OSError as error:  # a full disk, a folder that is not ours: each library says its own
-        said = " ".join(str(error.strerror or error).split())
+        partial.replace(file)
+    except OSError as error:  # Libraries report a full disk, for example, in different ways.
+        reason = " ".join(str(error.strerror or error).split())
         raise OSError(
-            f"{path} could not be written ({said}). Make room there, or name another folder."
+            f"{file} could not be written ({reason}). Free some disk space, or choose another "
+            "folder."
         ) from error
     finally:
         partial.unlink(missing_ok=True)

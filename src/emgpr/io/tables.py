@@ -1,30 +1,32 @@
-"""Tables: one row a site, one column an input or an output, from and to the usual formats."""
+"""Reading and writing of tables: one row for each site, one column for each input and output."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from emgpr.geo import needed
-from emgpr.io.files import PathLike, existing, kind, reading, writing
-from emgpr.io.text import line_with, read_text
+from emgpr.io.files import (
+    PathLike,
+    existing_file,
+    file_ending,
+    read_errors,
+    replace_when_complete,
+)
+from emgpr.io.registry import TABLE_FORMATS
 
-CSV = (".csv", ".csv.gz", ".tsv", ".txt")
-PARQUET = (".parquet", ".pq")
-NETCDF = (".nc", ".nc4", ".h5")
-KINDS = (*CSV, *PARQUET, *NETCDF)
+MAX_NAMES = 30  # maximum number of column names in an error message
 
 
 def read_table(path: PathLike, columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """A table from CSV, Parquet or NetCDF, told by the ending; these columns, or all.
+    """Read a table, or only the given columns, from a CSV, Parquet or NetCDF file.
 
-    The separator of a CSV file (comma, semicolon, tab, or else spaces) is found from its header;
-    if it is no comma, decimals may be commas. Lines before it that begin with "#" are comments.
-    NetCDF variables become columns, a row for each combination of their coordinates, less the rows
-    in which every variable is missing. The units that the file tells are in `attrs["units"]`.
+    The ending of the file name determines the format. The separator of a CSV file (comma,
+    semicolon, tab or spaces) is detected from its header. If it is not a comma, numbers can have
+    decimal commas. Lines before the header that begin with "#" are comments. NetCDF variables
+    become columns, with one row for each combination of coordinates for which at least one
+    variable has a value. Units in a NetCDF file are returned in `attrs["units"]`.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -32,57 +34,44 @@ def read_table(path: PathLike, columns: Sequence[str] | None = None) -> pd.DataF
     ...     read_table(f"{folder}/sites.csv", ["Cd"])["Cd"].tolist()
     [0.5, nan]
     """
-    file = existing(path)
-    end = kind(path, KINDS)
+    file = existing_file(path)
+    file_format = TABLE_FORMATS[file_ending(path, TABLE_FORMATS)]
     if not file.stat().st_size:
-        raise ValueError(f"{file} is empty: 0 bytes. Check that it was written, or fetch it again.")
-    table = _reader(end)(file)
+        raise ValueError(f"{file} is empty (0 bytes). Download or create it again.")
+    file_format.check_installed("Reading")
+    with read_errors(file, file_format.name):
+        table = file_format.read(file)
     if not len(table.columns):
-        raise ValueError(f"{file} holds no columns. Check that it is the file you mean.")
-    return table if columns is None else chosen(table, columns, str(file), _elsewhere(end, file))
-
-
-def _elsewhere(end: str, file: Path) -> Callable[[Sequence[str]], int | None]:
-    """Where the names may be, if not in the first line: below a title."""
-    return (lambda columns: line_with(file, columns)) if end in CSV else (lambda _: None)
-
-
-def chosen(
-    table: pd.DataFrame,
-    columns: Sequence[str],
-    what: str = "The table",
-    elsewhere: Callable[[Sequence[str]], int | None] = lambda _: None,
-) -> pd.DataFrame:
-    """These columns, or an error with those that are there and spelled alike.
-
-    >>> chosen(pd.DataFrame({"Xloc": [1.0]}), ["xloc"])
-    Traceback (most recent call last):
-    ValueError: The table has no column 'xloc' (is 'Xloc' meant?); it has: Xloc.
-    """
-    have = [str(name) for name in table.columns]
-    missing = [name for name in columns if name not in have]
+        raise ValueError(f"{file} has no columns. Check that it is the right file.")
+    if columns is None:
+        return table
+    names = [str(name) for name in table.columns]
+    missing = [name for name in columns if name not in names]
     if missing:
-        said = ", ".join(repr(name) + _hint(name, have) for name in missing)
-        columns_are = "columns" if len(missing) > 1 else "column"
-        line = elsewhere(columns)
-        if line is not None:
-            raise ValueError(
-                f"{what} has its names in line {line}, and must begin with them: delete the lines "
-                "above, or put # before each."
-            )
-        shown = ", ".join(have[:30]) + (f", … ({len(have)} in all)" if len(have) > 30 else "")
-        raise ValueError(f"{what} has no {columns_are} {said}; it has: {shown}.")
+        line = file_format.find_header(file, columns)
+        raise ValueError(_no_column_message(file, missing, names, line))
     repeated = [name for name in columns if name in table.attrs.get("repeated", [])]
     if repeated:
         raise ValueError(
-            f"{what} has several columns {repeated[0]!r}; give each another name, so that it is "
-            "clear which is meant."
+            f"{file} has several columns named {repeated[0]!r}; expected distinct names. Rename "
+            "these columns."
         )
-    return table.set_axis(have, axis=1)[list(columns)]
+    return table.set_axis(names, axis=1)[list(columns)]
+
+
+def write_table(table: pd.DataFrame, path: PathLike) -> None:
+    """Write a table to a CSV, Parquet or NetCDF file, depending on the ending of its name.
+
+    The index is not written.
+    """
+    file_format = TABLE_FORMATS[file_ending(path, TABLE_FORMATS)]
+    with replace_when_complete(Path(path)) as partial:
+        file_format.check_installed("Writing")
+        file_format.write(table, partial)
 
 
 def without_codes(table: pd.DataFrame, codes: Sequence[str]) -> pd.DataFrame:
-    """The table with values that stand for "missing", such as -9999 or "n.a.", as NaN.
+    """Replace codes for missing values, such as -9999 or "n.a.", with NaN.
 
     >>> without_codes(pd.DataFrame({"Cd": ["0.5", "n.a."], "Zn": [-9999, 7]}), ["-9999", "n.a."])
         Cd   Zn
@@ -97,71 +86,33 @@ def without_codes(table: pd.DataFrame, codes: Sequence[str]) -> pd.DataFrame:
             clean.isetitem(i, column.mask(column.isin(numbers)).to_numpy())
         else:
             text = column.astype(object).map(lambda value: str(value).strip())
-            left = column.astype(object).mask(text.isin(list(codes)))
-            values = pd.to_numeric(left, errors="coerce")
-            whole = values.notna().equals(left.notna())
-            clean.isetitem(i, (values if whole else left).to_numpy())
+            kept = column.astype(object).mask(text.isin(list(codes)))
+            values = pd.to_numeric(kept, errors="coerce")
+            all_numbers = values.notna().equals(kept.notna())
+            clean.isetitem(i, (values if all_numbers else kept).to_numpy())
     return clean
 
 
-def write_table(table: pd.DataFrame, path: PathLike) -> None:
-    """A table to CSV, Parquet or NetCDF, told by the ending; its index is left out."""
-    end, file = kind(path, KINDS), Path(path)
-    with writing(file) as partial:
-        if end in CSV:
-            separator = "\t" if end == ".tsv" else ","
-            table.to_csv(
-                partial, index=False, sep=separator,
-                compression="gzip" if end.endswith(".gz") else None,
-            )  # fmt: skip
-        elif end in PARQUET:
-            needed("pyarrow", "Writing Parquet", "parquet")
-            table.to_parquet(partial, index=False)
-        else:
-            _as_dataset(table).to_netcdf(partial, engine="h5netcdf")
+def _no_column_message(
+    file: Path, missing: Sequence[str], names: Sequence[str], line: int | None
+) -> str:
+    """Return the error message for missing columns, which suggests similar names or another header.
 
-
-def _reader(end: str) -> Callable[[Path], pd.DataFrame]:
-    if end in CSV:
-        return read_text
-    return _read_parquet if end in PARQUET else _read_netcdf
-
-
-def _read_parquet(file: Path) -> pd.DataFrame:
-    needed("pyarrow", "Reading Parquet", "parquet")
-    with reading(file, "Parquet"):
-        return pd.read_parquet(file)
-
-
-def _read_netcdf(file: Path) -> pd.DataFrame:
-    xarray = needed("xarray", "Reading NetCDF")
-    needed("h5netcdf", "Reading NetCDF")
-    with reading(file, "NetCDF 4"), xarray.open_dataset(file, engine="h5netcdf") as opened:
-        data = opened.load()
-    flat = [name for name in data.variables if data[name].ndim]  # a reference system has no rows
-    units = {str(name): data[name].attrs["units"] for name in flat if "units" in data[name].attrs}
-    table = data[flat].to_dataframe().reset_index()
-    measured = [name for name in data.data_vars if name in table.columns]
-    table = table.dropna(subset=measured, how="all") if measured else table
-    counters = [name for name in data.dims if name not in data.coords]
-    table = table.drop(columns=[name for name in counters if name in table.columns])
-    table = table.reset_index(drop=True)
-    table.attrs["units"] = units
-    return table
-
-
-def _as_dataset(table: pd.DataFrame) -> Any:
-    xarray = needed("xarray", "Writing NetCDF")
-    needed("h5netcdf", "Writing NetCDF")
-    units = table.attrs.get("units", {})
-    columns = {
-        str(name): ("site", table[name].to_numpy(), {"units": units[name]} if name in units else {})
-        for name in table.columns
-    }
-    return xarray.Dataset(columns, attrs={"Conventions": "CF-1.11", "featureType": "point"})
-
-
-def _hint(name: str, have: Sequence[str]) -> str:
-    lower = {other.lower(): other for other in have}
-    near = get_close_matches(name.lower(), list(lower), n=2)
-    return f" (is {' or '.join(repr(lower[one]) for one in near)} meant?)" if near else ""
+    >>> _no_column_message(Path("sites.csv"), ["xloc"], ["Xloc", "Cd"], None)
+    "sites.csv has no column 'xloc' (did you mean 'Xloc'?); its columns are: Xloc, Cd."
+    """
+    if line is not None:
+        return (
+            f"{file} has its column names in line {line}, but they must come first. Delete the "
+            "lines above it, or put # at the beginning of each."
+        )
+    by_lower_case = {name.lower(): name for name in names}
+    described = []
+    for name in missing:
+        similar = get_close_matches(name.lower(), list(by_lower_case), n=2)
+        hint = " or ".join(repr(by_lower_case[match]) for match in similar)
+        described.append(repr(name) + (f" (did you mean {hint}?)" if hint else ""))
+    listed = ", ".join(names[:MAX_NAMES])
+    listed += f", … ({len(names)} in all)" if len(names) > MAX_NAMES else ""
+    columns = "columns" if len(missing) > 1 else "column"
+    return f"{file} has no {columns} {', '.join(described)}; its columns are: {listed}."

@@ -1,20 +1,37 @@
-"""Step 1: the kernel and the noise of every task, each learned from its own readings.
+"""Step 1, which fits a kernel and a noise variance to the readings of every output separately.
 
-Who learns is a plug-in of one method (`LatentLearner`): exactly, from batches, by inducing points,
-from the variogram, or another library's.
+The fit is done by a learner, an object with a method `learn` (see `LatentLearner`). Learners can
+use the exact likelihood, the likelihoods of batches, an inducing-point approximation, the
+variogram, or another library.
 """
 
-from emgpr.latents.auto import choose_learner
-from emgpr.latents.borrowed import Borrowed, Lenders, borrow_latents, is_lent
-from emgpr.latents.choice import choose_kernels
-from emgpr.latents.contract import check_learner
+from emgpr.latents.base import (
+    BaseLearner,
+    Evaluations,
+    Latent,
+    LatentLearner,
+    Work,
+    check_settings,
+)
+from emgpr.latents.checks import check_learner
 from emgpr.latents.exact import Exact
-from emgpr.latents.fit import LEARNERS, fit_latents
-from emgpr.latents.latent import Latent
-from emgpr.latents.learner import LatentLearner
-from emgpr.latents.poe import PoE
-from emgpr.latents.prior import noise_prior, variances
-from emgpr.latents.search import Search, is_length_scale, search_space
+from emgpr.latents.external import Borrowed, ExternalLearners, fit_external_latents
+from emgpr.latents.fit import (
+    choose_learner,
+    fit_latents,
+    is_external,
+    learner_by_name,
+    learners_per_output,
+)
+from emgpr.latents.kernel_choice import choose_kernels
+from emgpr.latents.product_of_experts import PoE
+from emgpr.latents.registry import LEARNERS
+from emgpr.latents.search_space import (
+    SearchSpace,
+    is_length_scale,
+    nearest_pairs,
+    search_space,
+)
 from emgpr.latents.sparse import DTC, FITC, PITC, VFE
 from emgpr.latents.variogram import Variogram
 
@@ -24,22 +41,27 @@ __all__ = [
     "LEARNERS",
     "PITC",
     "VFE",
+    "BaseLearner",
     "Borrowed",
+    "Evaluations",
     "Exact",
+    "ExternalLearners",
     "Latent",
     "LatentLearner",
-    "Lenders",
     "PoE",
-    "Search",
+    "SearchSpace",
     "Variogram",
-    "borrow_latents",
+    "Work",
     "check_learner",
+    "check_settings",
     "choose_kernels",
     "choose_learner",
+    "fit_external_latents",
     "fit_latents",
+    "is_external",
     "is_length_scale",
-    "is_lent",
-    "noise_prior",
+    "learner_by_name",
+    "learners_per_output",
+    "nearest_pairs",
     "search_space",
-    "variances",
 ]

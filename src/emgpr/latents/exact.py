@@ -1,23 +1,16 @@
-"""Step 1 by maximum likelihood (eq. 5) of all readings: O(n³) a step for n readings of a task."""
+"""Step 1 using the exact likelihood of all n readings (eq. 5), at a cost of O(n³)."""
 
 from dataclasses import dataclass
 
-import numpy as np
-from jaxtyping import Int
-from sklearn.gaussian_process.kernels import Kernel
-
-from emgpr.latents.climb import Climb
-from emgpr.latents.objective import loss_of
-from emgpr.observations import Observations
-from emgpr.optimize import Objective
-
-Array = np.ndarray
+from emgpr.latents.base import Work
+from emgpr.latents.maximum_likelihood import EVALUATIONS, LikelihoodLearner, search_work
 
 
-@dataclass(frozen=True)
-class Exact(Climb):
-    """The likelihood of all readings of a task.
+@dataclass
+class Exact(LikelihoodLearner):
+    """Learner that maximises the likelihood of all readings of an output.
 
+    >>> import numpy as np
     >>> from sklearn.gaussian_process.kernels import RBF
     >>> x = np.linspace(0, 6, 40)[:, None]
     >>> y = np.sqrt(2) * np.sin(x[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=40)
@@ -26,14 +19,11 @@ class Exact(Climb):
     True
     """
 
-    def loss(
-        self,
-        table: Observations,
-        kernel: Kernel,
-        whose: Int[Array, " m"],
-        *,
-        weak_prior: bool = False,
-        device: str = "cpu",
-    ) -> Objective:
-        """Negative log-likelihood, less the logarithm of the prior."""
-        return loss_of(table, kernel, whose, weak_prior=weak_prior, device=device)
+    def work(self, n: int) -> Work:
+        """Return the time and memory needed to fit one kernel to n readings of an output."""
+        parts = search_work(n, likelihoods=1, n_readings=n)
+        return Work("exact likelihood", n, 1, EVALUATIONS, parts, ((n, 1),))
+
+    def describe_approximation(self, n: int) -> str:
+        """Return an empty description, because nothing is approximated."""
+        return ""

@@ -1,93 +1,126 @@
-"""Step 1: the kernel and the noise of every task, by whichever learner."""
+"""Step 1: fitting a kernel and a noise variance to every output with any learner."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Kernel
 
-from emgpr.checkpoint import NOTHING_KEPT, Ledger
-from emgpr.execution import each
-from emgpr.latents.climb import Climb, climb, nothing_learned, signal_of
-from emgpr.latents.contract import wrong_with
+from emgpr.latents.base import Latent, LatentLearner
+from emgpr.latents.checks import describe_invalid_latent
 from emgpr.latents.exact import Exact
-from emgpr.latents.latent import Latent
-from emgpr.latents.learner import LatentLearner
-from emgpr.latents.poe import PoE
-from emgpr.latents.search import search_space
-from emgpr.latents.sparse import DTC, FITC, PITC, VFE
-from emgpr.latents.variogram import Variogram
+from emgpr.latents.external import Borrowed, as_borrowed
+from emgpr.latents.maximum_likelihood import (
+    LikelihoodLearner,
+    constant_output_latent,
+    maximise_likelihoods,
+    split_signal_kernel,
+)
+from emgpr.latents.product_of_experts import PoE
+from emgpr.latents.registry import LEARNERS
+from emgpr.latents.search_space import search_space
 from emgpr.observations import Observations
+from emgpr.parallel import DEFAULT_EXECUTION, Execution, parallel_map
 
-LEARNERS: dict[str, LatentLearner] = {
-    "exact": Exact(),
-    "poe": PoE(),
-    "dtc": DTC(),
-    "fitc": FITC(),
-    "pitc": PITC(),
-    "vfe": VFE(),
-    "variogram": Variogram(),
-}
+MAX_EXACT_READINGS = 2000  # readings of an output up to which "auto" means "exact"
+
+
+def choose_learner(given: Any, observations: Observations) -> tuple[Any, str]:
+    """Return the name of the learner that "auto" stands for, and a message about the choice.
+
+    The message is empty unless an approximation was chosen. A learner other than "auto" is returned
+    unchanged.
+    """
+    if not (isinstance(given, str) and given == "auto"):
+        return given, ""
+    n = int(observations.observed.sum(axis=1).max())
+    if n <= MAX_EXACT_READINGS:
+        return "exact", ""
+    return "poe", (
+        f'latent_learner="auto": computing the likelihood of {n} readings of an output takes too '
+        f"long in step 1; kernels and noise are fitted to {PoE.n_batches} batches of about "
+        f'{PoE.batch_size} readings. Set latent_learner="poe" to accept this, or "exact" to use '
+        "all readings."
+    )
+
+
+def is_external(learner: Any) -> bool:
+    """Tell whether a learner is a model of another library, or a list of such models."""
+    listed = learner if isinstance(learner, list | tuple) else [learner]
+    return all(isinstance(model, Borrowed | GaussianProcessRegressor) for model in listed)
+
+
+def learner_by_name(learner: str | LatentLearner) -> LatentLearner:
+    """Create a learner from its name; if a learner object is given, return it unchanged."""
+    return LEARNERS[learner]() if isinstance(learner, str) else learner
+
+
+def learners_per_output(learner: Any, n_outputs: int) -> list[LatentLearner]:
+    """Return one learner for each output, given a single learner or a list of external models."""
+    if is_external(learner):
+        return [*as_borrowed(learner, n_outputs)]
+    return [learner_by_name(learner)] * n_outputs
 
 
 def fit_latents(
-    seen: Observations,
+    observations: Observations,
     kernels: Sequence[Kernel],
-    learner: LatentLearner = LEARNERS["exact"],
+    learner: LatentLearner | None = None,
     *,
     n_restarts: int,
     max_iter: int,
     rng: np.random.Generator,
     weak_prior: bool = False,
-    n_jobs: int | None = None,
-    device: str = "cpu",
-    verbose: int = 0,
-    ledger: Ledger = NOTHING_KEPT,
+    execution: Execution = DEFAULT_EXECUTION,
 ) -> list[Latent]:
-    """Kernel and noise of tasks alone: task i mod D with `kernels[i]`, for every i.
+    """Fit `kernels[i]` and a noise variance to output i mod D, for every i.
 
-    Learners that climb share their search between tasks and follow the settings, with
-    `weak_prior` by the posterior under a weak prior on the noise; others are asked task by task.
+    The learner is `Exact` by default. A learner that maximises a likelihood uses the settings
+    passed here, including the weak prior on the noise, and fits several outputs together. Other
+    learners are called for each output separately and use their own settings.
     """
-    if isinstance(learner, Climb):
-        return climb(
-            seen,
+    learner = Exact() if learner is None else learner
+    if isinstance(learner, LikelihoodLearner):
+        return maximise_likelihoods(
+            observations,
             kernels,
             learner,
             n_restarts=n_restarts,
             max_iter=max_iter,
             rng=rng,
             weak_prior=weak_prior,
-            n_jobs=n_jobs,
-            device=device,
-            verbose=verbose,
-            ledger=ledger,
+            execution=execution,
         )
-    D, spoken = seen.n_tasks, np.resize(~seen.silent, len(kernels))
-    problems = [(learner, seen.task(i % D), kernels[i]) for i in np.flatnonzero(spoken).tolist()]
-    learned = iter(
-        each(_ask, problems, n_jobs=n_jobs, label="Step 1: tasks", verbose=verbose, ledger=ledger)
-    )
+    D, varies = observations.n_outputs, np.resize(~observations.constant, len(kernels))
+    problems = [
+        (learner, observations.output(i % D), kernels[i]) for i in np.flatnonzero(varies).tolist()
+    ]
+    fitted = iter(parallel_map(_learn, problems, execution, label="Step 1: outputs"))
     return [
-        next(learned) if spoken[i] else _of_one_value(seen, i % D, kernel, weak_prior)
+        next(fitted) if varies[i] else _constant_output(observations, i % D, kernel, weak_prior)
         for i, kernel in enumerate(kernels)
     ]
 
 
-def _ask(problem: tuple[LatentLearner, Observations, Kernel]) -> Latent:
-    """What a learner says of one task, if it is an answer."""
+def _learn(problem: tuple[LatentLearner, Observations, Kernel]) -> Latent:
+    """Return the learner's result for one output; raise an error if it is invalid."""
     learner, table, kernel = problem
     latent = learner.learn(table.x, table.y[0], kernel)
-    wrong = wrong_with(latent, table.x)
+    wrong = describe_invalid_latent(latent, table.x)
     if wrong:
         raise ValueError(
-            f"latent_learner={learner!r}: its learn gave {wrong}; "
-            "emgpr.latents.check_learner(learner) tells what else is expected of it."
+            f"latent_learner={learner!r}: its method learn returned {wrong}. Run "
+            "emgpr.latents.check_learner(learner) to check all requirements."
         )
     return latent
 
 
-def _of_one_value(seen: Observations, d: int, kernel: Kernel, weak_prior: bool) -> Latent:
-    """There is nothing to learn of it."""
-    bare, nugget = signal_of(kernel)
-    search = search_space(bare, nugget, seen.x, 1, np.random.default_rng(0))
-    return nothing_learned(bare, search, int(seen.seen[d].sum()), weak_prior)
+def _constant_output(
+    observations: Observations, d: int, kernel: Kernel, weak_prior: bool
+) -> Latent:
+    """Return a kernel and a noise variance for an output whose readings are all equal."""
+    signal, white = split_signal_kernel(kernel)
+    search = search_space(signal, white, observations.x, 1, np.random.default_rng(0))
+    n = int(observations.observed[d].sum())
+    return constant_output_latent(signal, search, n, weak_prior)

@@ -1,45 +1,48 @@
-"""Places that stand for all sites, and blocks of sites that lie together."""
+"""Choice of inducing points, and division of sites into blocks of neighbours."""
 
 import numpy as np
 from jaxtyping import Float, Int
 
 Array = np.ndarray
 
-AMONG = 50  # sites for each point that is chosen, of which it may be one
+CANDIDATES_PER_POINT = 50  # maximum number of candidate sites for each inducing point
 
 
 def inducing_points(x: Float[Array, "n P"], m: int) -> Float[Array, "k P"]:
-    """At most m of the sites, spread over all by k-means++ on columns of one variance.
+    """Choose at most m sites using k-means++, with the columns of x scaled to unit variance.
 
     >>> inducing_points(np.array([[0.0], [0.1], [5.0], [5.1], [5.1]]), 9).ravel()
     array([0. , 0.1, 5. , 5.1])
     """
     from sklearn.cluster import kmeans_plusplus  # slow to import
 
-    if len(x) > AMONG * m:
-        x = x[np.random.default_rng(0).choice(len(x), AMONG * m, replace=False)]
+    n_candidates = CANDIDATES_PER_POINT * m
+    if len(x) > n_candidates:
+        x = x[np.random.default_rng(0).choice(len(x), n_candidates, replace=False)]
     sites = np.unique(x, axis=0)
     if len(sites) <= m:
         return sites
-    spread = sites.std(axis=0)
-    _, chosen = kmeans_plusplus(sites / np.where(spread > 0, spread, 1.0), m, random_state=0)
+    scale = sites.std(axis=0)
+    _, chosen = kmeans_plusplus(sites / np.where(scale > 0, scale, 1.0), m, random_state=0)
     return sites[np.sort(chosen)]
 
 
-def blocks(x: Float[Array, "n P"], most: int) -> list[Int[Array, " _"]]:
-    """The sites in blocks of at most so many neighbours: halved across until they are.
+def neighbour_blocks(x: Float[Array, "n P"], max_size: int) -> list[Int[Array, " _"]]:
+    """Divide the sites into blocks of at most `max_size` neighbours.
 
-    >>> [block.tolist() for block in blocks(np.array([[0.0], [9.0], [1.0], [8.0]]), 2)]
+    A block that is too large is split in half along its longest side.
+
+    >>> [block.tolist() for block in neighbour_blocks(np.array([[0.0], [9.0], [1.0], [8.0]]), 2)]
     [[0, 2], [3, 1]]
     """
-    spread = np.where(np.ptp(x, axis=0) > 0, np.ptp(x, axis=0), 1.0)
-    waiting, done = [np.arange(len(x))], []
-    while waiting:
-        block = waiting.pop()
-        if len(block) <= most:
-            done.append(block)
+    extent = np.where(np.ptp(x, axis=0) > 0, np.ptp(x, axis=0), 1.0)
+    pending, blocks = [np.arange(len(x))], []
+    while pending:
+        block = pending.pop()
+        if len(block) <= max_size:
+            blocks.append(block)
             continue
-        longest = int(np.argmax(np.ptp(x[block], axis=0) / spread))
+        longest = int(np.argmax(np.ptp(x[block], axis=0) / extent))
         order = block[np.argsort(x[block, longest], kind="stable")]
-        waiting += [order[len(order) // 2 :], order[: len(order) // 2]]
-    return done
+        pending += [order[len(order) // 2 :], order[: len(order) // 2]]
+    return blocks

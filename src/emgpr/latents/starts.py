@@ -1,9 +1,10 @@
-"""Where step 1 starts on all sites: peaks found on some of them, for all tasks at once.
+"""Starting points of step 1, found by optimisation on a subsample of the sites.
 
-A likelihood often has two peaks, a short range with little noise and a long one with much, and
-the value at a start says little about the peak it leads to. So every set of kernel parameters
-is given its best noise and followed up on some of the sites, and peaks that are apart are
-kept, with what the way there told of the curvature.
+A likelihood often has two optima: a short range with little noise, and a long range with much
+noise. The likelihood at a starting point says little about the optimum reached from that point.
+Therefore each starting value of the kernel parameters is combined with its most likely noise
+variance and optimised for a few iterations on a subsample. The search on all sites starts from the
+distinct optima found in this way, and also uses the curvature at these optima.
 """
 
 from dataclasses import dataclass
@@ -12,94 +13,99 @@ import numpy as np
 from jaxtyping import Float, Int
 from sklearn.gaussian_process.kernels import Kernel
 
-from emgpr.kernels import Pairs, evaluate
-from emgpr.latents.objective import loss_of
-from emgpr.latents.prior import noise_prior, variances
-from emgpr.latents.search import Search
+from emgpr.kernels import Pairs, evaluate_kernel
+from emgpr.latents.objective import negative_log_likelihood, with_noise_prior
+from emgpr.latents.search_space import SearchSpace
+from emgpr.noise import noise_prior, output_variances
 from emgpr.observations import Observations
-from emgpr.optimize import Memory, minimize
+from emgpr.optimize import LBFGSMemory, minimize
 
 Array = np.ndarray
 
-SOME = 128  # sites on which starts are compared, all tasks and noises at once, and followed
-FEW = 10  # iterations
-SAME = 0.3  # peaks nearer than this in every logarithm are one,
-BEHIND = 10.0  # and one that lags by this much in log-likelihood is none
-NOISES = np.log(np.geomspace(1e-4, 2.0, 16))  # at which starts are compared
-RUNS = 2  # peaks of a task that are followed to the end
-SLOPE = 1e-2  # of the log-likelihood, for a factor e of a parameter: none
-LITTLE = 0.1  # log-likelihood that need not be gained on some of the sites,
-NOTHING = 1e-4  # and on all
+SUBSAMPLE_SITES = 128
+SUBSAMPLE_ITERATIONS = 10
+# Two optima are distinct if any log parameter differs by more than MIN_DISTANCE. An optimum is
+# dropped if its log-likelihood is below the highest one by MAX_DEFICIT or more.
+MIN_DISTANCE, MAX_DEFICIT = 0.3, 10.0
+MAX_STARTS = 2  # maximum number of starting points for each output
+NOISE_GRID = np.log(np.geomspace(1e-4, 2.0, 16))  # candidate log noise variances
+GRADIENT_TOLERANCE = 1e-2  # of the log-likelihood, with respect to log parameters
+# Stop when the next step is expected to increase the log-likelihood by less than this: on the
+# subsample, and on all sites.
+EXPECTED_GAIN_SUBSAMPLE, EXPECTED_GAIN = 0.1, 1e-4
 
 
 @dataclass(frozen=True)
-class Peaks:
-    """Places near peaks, the tasks whose they are, and how the functions curve there."""
+class StartingPoints:
+    """Parameter vectors close to optima, with the output and the curvature for each of them."""
 
     x: Float[Array, "m p"]
-    whose: Int[Array, " m"]
-    memory: Memory
+    outputs: Int[Array, " m"]
+    memory: LBFGSMemory
 
-    def at(self, some: range) -> "Peaks":
-        """Some of them."""
-        return Peaks(self.x[some], self.whose[some], self.memory.of(some))
+    def select(self, points: range) -> "StartingPoints":
+        """Return the selected starting points."""
+        return StartingPoints(self.x[points], self.outputs[points], self.memory.select(points))
 
 
-def find_peaks(
+def find_starting_points(
     table: Observations,
     kernel: Kernel,
-    search: Search,
+    search: SearchSpace,
     max_iter: int,
     *,
     weak_prior: bool,
     device: str,
-) -> Peaks:
-    """For each task of a complete table, at most `RUNS` of the highest peaks."""
-    D = table.n_tasks
-    some = table.at(table.some(SOME))
-    starts = _with_best_noise(some, kernel, search, weak_prior)
-    whose = np.repeat(np.arange(D), starts.shape[1])
-    loss = loss_of(some, kernel, whose, weak_prior=weak_prior, device=device)
-    x0 = starts.reshape(-1, starts.shape[-1])
-    ends = minimize(
-        loss,
-        x0,
+) -> StartingPoints:
+    """Return up to `MAX_STARTS` optima for each output; no reading of the table may be missing."""
+    D = table.n_outputs
+    subsample = table.at(table.subsample(SUBSAMPLE_SITES))
+    starts = _with_best_noise(subsample, kernel, search, weak_prior)
+    outputs = np.repeat(np.arange(D), starts.shape[1])
+    objective = with_noise_prior(
+        negative_log_likelihood(subsample, kernel, outputs, device),
+        output_variances(subsample)[outputs],
+        weak_prior,
+    )
+    result = minimize(
+        objective,
+        starts.reshape(-1, starts.shape[-1]),
         bounds=search.bounds,
-        max_iter=min(FEW, max_iter),
-        gtol=SLOPE,
-        promise=LITTLE,
+        max_iter=min(SUBSAMPLE_ITERATIONS, max_iter),
+        gtol=GRADIENT_TOLERANCE,
+        expected_gain=EXPECTED_GAIN_SUBSAMPLE,
     )
     kept: list[int] = []
     for d in range(D):
-        own = np.flatnonzero(whose == d)
-        best, *others = own[np.argsort(ends.value[own], kind="stable")].tolist()
-        apart = [best]
+        ends = np.flatnonzero(outputs == d)
+        best, *others = ends[np.argsort(result.value[ends], kind="stable")].tolist()
+        distinct = [best]
         for i in others:
-            near = any(np.abs(ends.x[i] - ends.x[j]).max() <= SAME for j in apart)
-            if not near and ends.value[i] < ends.value[best] + BEHIND:
-                apart.append(i)
-        kept += apart[:RUNS]
-    growth = table.n_sites / max(1, some.n_sites)
-    return Peaks(ends.x[kept], whose[kept], ends.memory.of(kept, growth))
+            equal = any(np.abs(result.x[i] - result.x[j]).max() <= MIN_DISTANCE for j in distinct)
+            if not equal and result.value[i] < result.value[best] + MAX_DEFICIT:
+                distinct.append(i)
+        kept += distinct[:MAX_STARTS]
+    growth = table.n_sites / max(1, subsample.n_sites)
+    return StartingPoints(result.x[kept], outputs[kept], result.memory.select(kept, growth))
 
 
 def _with_best_noise(
-    table: Observations, kernel: Kernel, search: Search, weak_prior: bool
+    table: Observations, kernel: Kernel, search: SearchSpace, weak_prior: bool
 ) -> Float[Array, "D S p"]:
-    """Every set of kernel parameters with its best noise, for each task.
+    """Combine each starting kernel with its most likely noise variance, for each output.
 
-    One eigendecomposition of K gives the likelihood of every task at every noise.
+    One eigendecomposition of K provides the likelihood of every output for every noise variance.
     """
-    n_each = len(search.starts) // search.n_kernels
-    thetas, own = search.starts[::n_each, :-1], search.starts[:n_each, -1]
-    noises = np.unique(np.clip([*NOISES, *own], *search.bounds[-1]))
-    lam, U = np.linalg.eigh(evaluate(kernel, thetas, Pairs(table.x))[0])
-    spread = np.maximum(lam, 0.0)[:, None, :] + np.exp(noises)[:, None]  # sets, noises, sites
+    n_noises = len(search.starts) // search.n_kernels
+    thetas, initial = search.starts[::n_noises, :-1], search.starts[:n_noises, -1]
+    noises = np.unique(np.clip([*NOISE_GRID, *initial], *search.bounds[-1]))
+    eigenvalues, U = np.linalg.eigh(evaluate_kernel(kernel, thetas, Pairs(table.x))[0])
+    variances = np.maximum(eigenvalues, 0.0)[:, None, :] + np.exp(noises)[:, None]
     levels = np.exp(noises)[:, None, None]
     starts = []
-    for y, variance in zip(table.y, variances(table), strict=True):
+    for y, variance in zip(table.y, output_variances(table), strict=True):
         z = (y @ U)[:, None, :]
-        values = -0.5 * (z**2 / spread + np.log(spread)).sum(axis=-1)
+        values = -0.5 * (z**2 / variances + np.log(variances)).sum(axis=-1)
         values = values + noise_prior(variance[None], weak_prior)(levels)[0]
         starts.append(np.column_stack([thetas, noises[values.argmax(axis=1)]]))
     return np.array(starts)

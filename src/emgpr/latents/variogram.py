@@ -1,41 +1,55 @@
-"""Step 1 by the variogram, as geostatisticians do: weighted least squares, no likelihood.
+"""Step 1 by a weighted least-squares fit to the variogram, as is usual in geostatistics.
 
-γ(h) is half the mean square of differences between readings h apart. What a kernel and a noise
-expect of it, in bins of the distance, is brought near to what the readings show:
+The variogram γ(h) is half the mean squared difference between readings at distance h. The kernel
+and the noise variance are fitted to the empirical values γ̂_j in distance bins by minimising
 
     Σ_j n_j (γ̂_j / γ_j − 1)²     over bins j with n_j pairs (Cressie's weights)
 
-Bins are narrow where distances are short. A kernel with a length-scale for each column has bins for
-the pairs that lie along each.
+where γ_j is the value of the model. Bins are narrower at short distances. For a kernel with a
+length-scale for each column, each column has its own bins, which contain the pairs of sites that
+differ more in this column than in any other.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.spatial.distance import pdist, squareform
 from sklearn.gaussian_process.kernels import Kernel
 
-from emgpr.kernels import Pairs, evaluate
-from emgpr.latents.climb import signal_of, trouble, white
-from emgpr.latents.latent import Latent
-from emgpr.latents.learner import check_counts
-from emgpr.latents.poe import likelihood_of_batches
-from emgpr.latents.search import distances, is_length_scale, search_space
+from emgpr.kernels import Pairs, evaluate_kernel
+from emgpr.latents.base import BaseLearner, Evaluations, Latent, Work
+from emgpr.latents.maximum_likelihood import (
+    describe_end,
+    split_signal_kernel,
+    white_noise_log_likelihood,
+)
+from emgpr.latents.product_of_experts import PoE, batch_log_likelihood
+from emgpr.latents.search_space import (
+    column_scales,
+    is_length_scale,
+    search_space,
+    typical_distances,
+)
 from emgpr.observations import Observations
 from emgpr.optimize import Objective, minimize
-from emgpr.sampling import in_clusters
-from emgpr.variograms import Lags, empirical
+from emgpr.sampling import clustered_batches
+from emgpr.variograms import Lags, empirical_variogram
 
 Array = np.ndarray
 
-STARTS = 5  # length-scales
-LEAST = 1e-6  # a semivariance that is as good as none
+N_STARTS = 5  # number of starting values for length-scales
+MIN_SEMIVARIANCE = 1e-6  # of a standardised output; smaller values are replaced by this one
+# Measured values for planning: total number of evaluations from all starting points, time for each
+# pair of sites relative to that for a kernel value, and overhead relative to that of a likelihood.
+EVALUATIONS, TIME_PER_PAIR, OVERHEAD = 450, 8 / 6, 0.5
 
 
-@dataclass(frozen=True)
-class Variogram:
-    """Weighted least squares on the empirical variogram of some of the sites.
+@dataclass
+class Variogram(BaseLearner):
+    """Learner that fits the empirical variogram by weighted least squares.
 
     >>> from sklearn.gaussian_process.kernels import RBF
     >>> rng = np.random.default_rng(0)
@@ -46,73 +60,90 @@ class Variogram:
     True
     """
 
-    n_lags: int = 15
-    n_sites: int = 600  # at most
-    max_iter: int = 120
+    n_lags: int = 15  # number of distance bins
+    n_sites: int = 600  # maximum number of sites used
+    max_iter: int = 120  # maximum number of iterations from each starting point
 
-    def __post_init__(self) -> None:
-        check_counts(self)
+    min_settings: ClassVar[Mapping[str, int]] = {"n_sites": 2}
 
     def learn(self, x: Float[Array, "n P"], y: Float[Array, " n"], kernel: Kernel) -> Latent:
-        """Kernel and noise whose variogram is nearest to that of the readings."""
-        bare, nugget = signal_of(kernel)
-        search = search_space(bare, nugget, x, STARTS, np.random.default_rng(0))
-        some = np.arange(len(x))
+        """Fit a kernel and a noise variance to the variogram of readings y at sites x."""
+        self.check_settings()
+        signal, white = split_signal_kernel(kernel)
+        search = search_space(signal, white, x, N_STARTS, np.random.default_rng(0))
+        sites = np.arange(len(x))
         if len(x) > self.n_sites:
             n_batches = -(-len(x) // self.n_sites)
-            (some,) = in_clusters(x, n_batches, np.random.default_rng(0), wanted=1)
-        misfit = self._misfit(x[some], y[some], bare)
-        ends = minimize(misfit, search.starts, bounds=search.bounds, max_iter=self.max_iter)
-        end = ends.problem(int(np.argmin(ends.value)))
-        found, noise = bare.clone_with_theta(end.x[0, :-1]), float(np.exp(end.x[0, -1]))
-        height, n = likelihood_of_batches(x, y, found, noise)
-        idle = height / n < white(y, search) / len(y)
-        said = trouble(end, search, self.max_iter, idle=idle)
-        return Latent(found, noise, height, search.noise_bounds, int(end.n_iter[0]), said, n)
+            (sites,) = clustered_batches(x, n_batches, np.random.default_rng(0), wanted=1)
+        misfit = self._misfit(x[sites], y[sites], signal)
+        result = minimize(misfit, search.starts, bounds=search.bounds, max_iter=self.max_iter)
+        end = result.problem(int(np.argmin(result.value)))
+        fitted, noise = signal.clone_with_theta(end.x[0, :-1]), float(np.exp(end.x[0, -1]))
+        log_likelihood, n = batch_log_likelihood(x, y, fitted, noise)
+        only_noise = log_likelihood / n < white_noise_log_likelihood(y, search) / len(y)
+        message = describe_end(end, search, self.max_iter, only_noise=only_noise)
+        n_iter = int(end.n_iter[0])
+        return Latent(fitted, noise, log_likelihood, search.noise_bounds, n_iter, message, n)
 
     def _misfit(self, x: Float[Array, "n P"], y: Float[Array, " n"], kernel: Kernel) -> Objective:
-        """What is to be as small as possible, at rows of (log hyper-parameters, log noise)."""
-        table = Observations(x, y[None], np.ones((1, len(y)), bool))
-        several = any(
+        """Return the weighted sum of squares as a function of the log parameters."""
+        table = Observations.of_one_output(x, y)
+        by_column = any(
             parameter.n_elements > 1 and is_length_scale(kernel, parameter.name)
             for parameter in kernel.hyperparameters
         )
-        bins = _lags(x, self.n_lags, by_column=several)
-        shown = [empirical(table, lags, 0, 0) for lags in bins]
+        bins = _lags(x, self.n_lags, by_column=by_column)
+        observed = [empirical_variogram(table, lags, 0, 0) for lags in bins]
         pairs, ends = Pairs(x), bins[0].ends
 
         def misfit(params: Float[Array, "b p"], which: Int[Array, " b"]) -> tuple[Array, Array]:
-            values, slopes = np.zeros(len(params)), np.empty_like(params)
+            values, gradients = np.zeros(len(params)), np.empty_like(params)
             for b, row in enumerate(params):
-                K, pullback = evaluate(kernel, row[:-1], pairs)
-                own, noise = np.diagonal(K), np.exp(row[-1])
-                fall = 0.5 * (own[ends[0]] + own[ends[1]]) - K[ends]
-                of_pairs, of_noise = np.zeros(len(fall)), 0.0
-                for lags, (_, gamma, n) in zip(bins, shown, strict=True):
-                    expected = np.maximum(lags.mean(fall)[1] + noise, LEAST)
-                    off = np.where(n > 0, gamma / expected - 1, 0.0)
-                    slope = np.where(n > 0, -2 * off * (off + 1) / expected, 0.0)  # of a pair
-                    values[b] += np.sum(n * off**2, where=n > 0)
+                K, pullback = evaluate_kernel(kernel, row[:-1], pairs)
+                variances, noise = np.diagonal(K), np.exp(row[-1])
+                semivariances = 0.5 * (variances[ends[0]] + variances[ends[1]]) - K[ends]
+                of_pairs, of_noise = np.zeros(len(semivariances)), 0.0
+                for lags, (_, gamma, n) in zip(bins, observed, strict=True):
+                    expected = np.maximum(lags.mean(semivariances)[1] + noise, MIN_SEMIVARIANCE)
+                    error = np.where(n > 0, gamma / expected - 1, 0.0)
+                    slope = np.where(n > 0, -2 * error * (error + 1) / expected, 0.0)  # per pair
+                    values[b] += np.sum(n * error**2, where=n > 0)
                     of_noise += float(np.sum(n * slope))
                     of_pairs += np.append(slope, 0.0)[np.minimum(lags.bin, lags.n_lags)]
                 G = squareform(-0.5 * of_pairs)
                 np.fill_diagonal(G, -G.sum(axis=1))
-                slopes[b] = np.append(pullback(G), of_noise * noise)
-            return values, slopes
+                gradients[b] = np.append(pullback(G), of_noise * noise)
+            return values, gradients
 
         return misfit
 
+    def work(self, n: int) -> Work:
+        """Return the time and memory needed to fit one kernel to n readings of an output."""
+        n_sites = min(n, self.n_sites)
+        L, size = PoE().batch_counts(n)
+        parts = (
+            Evaluations(EVALUATIONS, kernel_values=TIME_PER_PAIR * n_sites**2, calls=OVERHEAD),
+            Evaluations(1, likelihoods=L, n_readings=size, calls=float(L)),
+        )
+        matrices = ((n_sites, 1), (size, L))
+        return Work("variogram, least squares", n_sites, 1, EVALUATIONS, parts, matrices)
+
+    def describe_approximation(self, n: int) -> str:
+        """Describe the fit that replaces maximum likelihood for n readings."""
+        n_sites = min(n, self.n_sites)
+        return f"a least-squares fit to the variogram of {n_sites} of {n} readings"
+
 
 def _lags(x: Float[Array, "n P"], n_lags: int, *, by_column: bool) -> list[Lags]:
-    """Bins from the distance of neighbours to half of the extent, evenly in logarithm.
+    """Return distance bins with edges on a log scale, up to half the extent of the region.
 
-    With `by_column`, apart for the pairs of sites that differ most in each column.
+    With `by_column`, each column has its own bins, which contain the pairs of sites that differ
+    more in this column than in any other.
     """
-    spread = np.where(np.ptp(x, axis=0) > 0, x.std(axis=0), 1.0)
-    scaled = x / spread if by_column else x
+    scaled = x / column_scales(x) if by_column else x
     distance = pdist(scaled)
-    near, far = distances(scaled)
-    edges = np.append(0.0, np.geomspace(min(near, 0.1 * far), 0.5 * far, n_lags))
+    spacing, extent = typical_distances(scaled)
+    edges = np.append(0.0, np.geomspace(min(spacing, 0.1 * extent), 0.5 * extent, n_lags))
     lags = Lags.binned(len(x), distance, edges)
     if not by_column:
         return [lags]

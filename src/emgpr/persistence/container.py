@@ -1,15 +1,16 @@
-r"""Arrays under a JSON header in one file: written whole or not at all, read without trust.
+r"""File format for arrays with a JSON header, written atomically and verified when read.
 
-    8 bytes    \x89emgpr\r\n: a file of ours, and not mangled as text on its way
-    8 bytes    length of the file; an unsigned little-endian number, as the next
-    8 bytes    length of the header
-    header     JSON: format, version, what the writer says, and [name, type, shape] of every array
-    arrays     in that order, little-endian, rows first; header and arrays are padded to 8 bytes
-    32 bytes   SHA-256 of all that is before
+    8 bytes    \x89emgpr\r\n, which reveals a conversion of line endings
+    8 bytes    length of the file, an unsigned little-endian integer
+    8 bytes    length of the header, in the same form
+    header     JSON: format, version, other entries, and [name, type, shape] of every array
+    arrays     in that order, little-endian, in C order; header and arrays are padded to 8 bytes
+    32 bytes   SHA-256 of all preceding bytes
 
-Every version keeps the first 16 bytes and the last 32, so that any reader can tell a file that
-was damaged from one that is newer. Where an array lies follows from the shapes before it, so none
-can overlap or lie outside; they are views of the bytes read, so none is allocated on a file's word.
+The first 16 and the last 32 bytes have the same meaning in all versions, so that any reader can
+distinguish a damaged file from a file of a newer version. The position of an array follows from the
+shapes of the arrays before it, so arrays can neither overlap nor lie outside the file. Arrays are
+views of the bytes read from the file, so a forged size cannot make the reader allocate memory.
 """
 
 import hashlib
@@ -31,30 +32,33 @@ Array = np.ndarray
 PathLike: TypeAlias = str | os.PathLike[str]
 
 MAGIC = b"\x89emgpr\r\n"
-START = len(MAGIC) + 16
-DIGEST = 32
-ALIGNED = 8
-TYPES = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f4", "<f8")
-PARTS = 2**14  # values of a JSON header, beyond one for every 64 bytes of the file
-OTHERS = {
-    b"\x80": "a pickle, which runs code when it is loaded; emgpr neither writes nor reads them",
+START_BYTES = len(MAGIC) + 16
+DIGEST_BYTES = 32
+ALIGNMENT = 8  # bytes
+DTYPES = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f4", "<f8")
+MAX_DIMENSIONS, MAX_LENGTH = 8, 2**40  # limits for each array
+# Largest number of values in a JSON header: a fixed number, plus one for every 64 bytes of file.
+# The number is limited because even short values take much memory in Python.
+MAX_JSON_VALUES, BYTES_PER_JSON_VALUE = 2**14, 64
+OTHER_FORMATS = {
+    b"\x80": "a pickle, which emgpr does not read, because loading a pickle can run any code",
     b"PK\x03\x04": "a zip archive",
     b"\x1f\x8b": "a gzip archive",
     b"\x89HDF": "an HDF5 file",
     b"\x93NUMPY": "a NumPy array",
-    MAGIC[:6]: "a file of emgpr that was changed on its way, as text is; copy it as binary",
+    MAGIC[:6]: "an emgpr file that was converted as text; copy it again in binary mode",
 }
 
 
 class ModelFileError(ValueError):
-    """A file that cannot be read, or a model that cannot be put into one; says why."""
+    """Error raised for a file that cannot be read, or for a model that cannot be stored."""
 
 
 def write(path: PathLike, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-    """Header and arrays into a file, in the place of one that may be there.
+    """Write a header and arrays to a file, replacing the file if it exists.
 
-    The header is JSON without NaN; give it a "format" and a "version" to be asked for by `read`.
-    Until all is on the disk the old file stays, whatever happens meanwhile.
+    The header must be valid JSON, without NaN. It must contain a "format" and a "version", which
+    `read` checks. An existing file is kept until the new one has been written completely.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -63,72 +67,79 @@ def write(path: PathLike, header: Mapping[str, Any], arrays: Mapping[str, Array]
     >>> header["version"], arrays["x"]
     (1, array([0., 1.]))
     """
-    plain = {name: _little_endian(name, array) for name, array in arrays.items()}
-    table = [[name, array.dtype.str, list(array.shape)] for name, array in plain.items()]
+    stored = {name: _little_endian(name, array) for name, array in arrays.items()}
+    table = [[name, array.dtype.str, list(array.shape)] for name, array in stored.items()]
     text = json.dumps({**header, "arrays": table}, allow_nan=False, separators=(",", ":")).encode()
-    pieces = [memoryview(text), *(_bytes(array) for array in plain.values())]
-    size = START + sum(_padded(piece.nbytes) for piece in pieces) + DIGEST
-    if _parts(text) > PARTS + size // 64:
+    parts = [
+        memoryview(text),
+        *(array.reshape(-1).view(np.uint8).data for array in stored.values()),
+    ]
+    size = START_BYTES + sum(_padded(part.nbytes) for part in parts) + DIGEST_BYTES
+    if _has_too_many_values(text, size):
         raise ModelFileError(
-            f"{path} is not written: its header would have {_parts(text)} parts, more than are "
-            "read back. Put what is long into arrays."
+            f"{path} is not written, because its header would have {_count_values(text)} values, "
+            "more than `read` accepts. Store long lists as arrays."
         )
     digest = hashlib.sha256()
     with _replacing(path) as file:
-        for piece in _laid_out(size, pieces):
-            digest.update(piece)
-            file.write(piece)
+        for part in _layout(size, parts):
+            digest.update(part)
+            file.write(part)
         file.write(digest.digest())
 
 
 def read(path: PathLike, format: str, newest: int) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The header and the arrays of a file in this format, of any version up to the newest.
+    """Return the header and the arrays of a file.
 
-    Raises `ModelFileError` for whatever else is there, and says what it is.
+    Raises `ModelFileError`, with a description of the content, unless the file has the given format
+    and a version up to `newest`.
     """
-    content = _undamaged(path)
-    length = int.from_bytes(content[16:START], "little")
-    if START + _padded(length) + DIGEST > len(content):
+    content = _read_verified(path)
+    length = int.from_bytes(content[16:START_BYTES], "little")
+    if START_BYTES + _padded(length) + DIGEST_BYTES > len(content):
         raise _damaged(path, f"its header would have {length} bytes")
-    header = _header(path, content[START : START + length].tobytes(), len(content))
-    _refuse_others(path, header, format, newest)
-    data = content[START + _padded(length) : -DIGEST]
-    return header, _arrays(path, header.pop("arrays", None), data)
+    text = content[START_BYTES : START_BYTES + length].tobytes()
+    header = _parse_header(path, text, len(content))
+    _check_format(path, header, format, newest)
+    data = content[START_BYTES + _padded(length) : -DIGEST_BYTES]
+    return header, _read_arrays(path, header.pop("arrays", None), data)
 
 
 def _little_endian(name: str, array: Array) -> Array:
-    plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(array.shape)
-    if plain.dtype.str not in TYPES:
-        raise ModelFileError(f"array {name!r} holds {array.dtype}; expected numbers or booleans.")
-    return plain
+    stored = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(array.shape)
+    if stored.dtype.str not in DTYPES:
+        raise ModelFileError(
+            f"Array {name!r} has type {array.dtype}; expected numbers or booleans."
+        )
+    return stored
 
 
 def _padded(n: int) -> int:
-    return n + -n % ALIGNED
+    return n + -n % ALIGNMENT
 
 
-def _parts(text: bytes) -> int:
-    """How many values a JSON text has at most: each takes memory, however short it is."""
+def _count_values(text: bytes) -> int:
+    """Return an upper bound on the number of values in a JSON string."""
     return 1 + sum(text.count(mark) for mark in (b"[", b"{", b","))
 
 
-def _bytes(array: Array) -> memoryview:
-    return array.reshape(-1).view(np.uint8).data
+def _has_too_many_values(text: bytes, size: int) -> bool:
+    return _count_values(text) > MAX_JSON_VALUES + size // BYTES_PER_JSON_VALUE
 
 
-def _laid_out(size: int, pieces: list[memoryview]) -> Iterator[bytes | memoryview]:
-    """All of the file but the digest."""
-    yield MAGIC + size.to_bytes(8, "little") + pieces[0].nbytes.to_bytes(8, "little")
-    for piece in pieces:
-        yield piece
-        yield bytes(-piece.nbytes % ALIGNED)
+def _layout(size: int, parts: list[memoryview]) -> Iterator[bytes | memoryview]:
+    """Yield all parts of a file in order, except the checksum at its end."""
+    yield MAGIC + size.to_bytes(8, "little") + parts[0].nbytes.to_bytes(8, "little")
+    for part in parts:
+        yield part
+        yield bytes(-part.nbytes % ALIGNMENT)
 
 
 @contextmanager
 def _replacing(path: PathLike) -> Iterator[BinaryIO]:
-    """A file to write that takes its place when all is on the disk, and else leaves no trace."""
-    target = Path(os.path.realpath(path))  # of a link, what it points to
-    if target.is_dir():  # as '' is
+    """Yield a temporary file, which then replaces the target, or is removed after an error."""
+    target = Path(os.path.realpath(path))  # the target of a symbolic link
+    if target.is_dir():  # An empty path denotes the current folder.
         raise IsADirectoryError(f"{str(path)!r} is a folder; give the name of a file in it.")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {target.parent}; create it first.")
@@ -144,7 +155,7 @@ def _replacing(path: PathLike) -> Iterator[BinaryIO]:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
-    with suppress(OSError):  # not all systems can make sure of a folder's entries
+    with suppress(OSError):  # Some systems cannot write folder entries to disk on request.
         folder = os.open(target.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -152,54 +163,52 @@ def _replacing(path: PathLike) -> Iterator[BinaryIO]:
             os.close(folder)
 
 
-def _undamaged(path: PathLike) -> UInt8[Array, " n"]:
-    """All bytes, once length and checksum are known to be those that were written."""
+def _read_verified(path: PathLike) -> UInt8[Array, " n"]:
+    """Return the bytes of a file after verifying its length and checksum."""
     if not stat.S_ISREG(os.stat(path).st_mode):
-        what = "a folder" if os.path.isdir(path) else "no regular file"
+        what = "a folder" if os.path.isdir(path) else "not a regular file"
         raise ModelFileError(f"{path} is {what}; expected a file written by emgpr.")
     with open(path, "rb") as file:
-        size, start = os.fstat(file.fileno()).st_size, file.read(START)
+        size, start = os.fstat(file.fileno()).st_size, file.read(START_BYTES)
         if start[: len(MAGIC)] != MAGIC[: len(start)] or not start:
             raise ModelFileError(
-                f"{path} is not a file written by emgpr: it is {_what_else(start)}."
+                f"{path} is not a file written by emgpr: it is {_describe_other(start)}."
             )
-        whole = max(int.from_bytes(start[8:16], "little"), START + DIGEST)
-        if size < whole:
+        expected = max(int.from_bytes(start[8:16], "little"), START_BYTES + DIGEST_BYTES)
+        if size < expected:
             raise ModelFileError(
-                f"{path} is truncated: it has {size} of the {whole} bytes it should have. Copy it "
-                "again."
+                f"{path} is truncated: it has {size} of its {expected} bytes. Copy it again."
             )
-        if size > whole:
-            raise _damaged(path, f"it has {size} bytes and should have {whole}")
+        if size > expected:
+            raise _damaged(path, f"it has {size} bytes instead of {expected}")
         content = np.empty(size, np.uint8)
-        content[:START] = np.frombuffer(start, np.uint8)
-        if file.readinto(content[START:].data) != size - START:
-            raise ModelFileError(f"{path} is truncated: it ended while it was read.")
-    if hashlib.sha256(content[:-DIGEST].data).digest() != content[-DIGEST:].tobytes():
-        raise _damaged(path, "its checksum is another")
+        content[:START_BYTES] = np.frombuffer(start, np.uint8)
+        if file.readinto(content[START_BYTES:].data) != size - START_BYTES:
+            raise ModelFileError(f"{path} was truncated while it was read. Read it again.")
+    digest = hashlib.sha256(content[:-DIGEST_BYTES].data).digest()
+    if digest != content[-DIGEST_BYTES:].tobytes():
+        raise _damaged(path, "its checksum does not match its content")
     return content
 
 
-def _what_else(start: bytes) -> str:
-    for known, name in OTHERS.items():
+def _describe_other(start: bytes) -> str:
+    for known, name in OTHER_FORMATS.items():
         if start.startswith(known):
             return name
-    if not start:
-        return "empty"
-    return f"something else, which begins with {start[:12]!r}"
+    return f"of an unknown format, beginning with {start[:12]!r}" if start else "empty"
 
 
 def _damaged(path: PathLike, how: str) -> ModelFileError:
-    return ModelFileError(f"{path} is damaged: {how}. Copy it again, or save the model anew.")
+    return ModelFileError(f"{path} is damaged: {how}. Copy it again, or save the model again.")
 
 
-def _header(path: PathLike, text: bytes, size: int) -> dict[str, Any]:
-    if _parts(text) > PARTS + size // 64:
-        raise _damaged(path, f"its header has {_parts(text)} parts, more than emgpr writes")
+def _parse_header(path: PathLike, text: bytes, size: int) -> dict[str, Any]:
+    if _has_too_many_values(text, size):
+        raise _damaged(path, f"its header has too many values ({_count_values(text)})")
     try:
-        header = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_only_once)
-    except (ValueError, RecursionError) as trouble:
-        raise _damaged(path, f"its header is not JSON as emgpr writes it ({trouble})") from trouble
+        header = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique_keys)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, f"its header is not valid JSON ({error})") from error
     if not isinstance(header, dict):
         raise _damaged(path, "its header is not a JSON object")
     return header
@@ -209,49 +218,50 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-def _only_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a name is given twice")
-    return found
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    unique = dict(pairs)
+    if len(unique) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return unique
 
 
-def _refuse_others(path: PathLike, header: dict[str, Any], format: str, newest: int) -> None:
-    """Raise unless this is the format, of a version that can be read."""
+def _check_format(path: PathLike, header: dict[str, Any], format: str, newest: int) -> None:
+    """Raise `ModelFileError` unless the file has the given format and a supported version."""
     found, version = header.get("format"), header.get("version")
     if found != format:
-        raise ModelFileError(f"{path} holds {found!r}; expected {format!r}.")
+        raise ModelFileError(f"{path} has the format {found!r}; expected {format!r}.")
     if type(version) is not int or version < 1:
         raise _damaged(path, f"its version is {version!r}")
     if version > newest:
         raise ModelFileError(
-            f"{path} is newer than this emgpr: it is of format version {version}, and versions up "
-            f"to {newest} are read here. Upgrade emgpr: pip install --upgrade emgpr."
+            f"{path} is newer than this version of emgpr: its format version is {version}, but "
+            f"only versions up to {newest} can be read. Run pip install --upgrade emgpr."
         )
 
 
-def _arrays(
+def _read_arrays(
     path: PathLike, table: Any, data: UInt8[Array, " n"]
 ) -> dict[str, Shaped[Array, "..."]]:
-    """Views of the data, after their sizes were found to fill it exactly."""
+    """Return the arrays as views of `data`, after checking that they fill `data` exactly."""
     if not isinstance(table, list) or not all(map(_is_entry, table)):
-        raise _damaged(path, "its table of arrays is not one")
+        raise _damaged(path, "its table of arrays is not valid")
     sizes = [prod(shape) * np.dtype(kind).itemsize for _, kind, shape in table]
     if sum(map(_padded, sizes)) != len(data):
-        raise _damaged(path, f"its arrays need {sum(sizes)} bytes and there are {len(data)}")
+        raise _damaged(path, f"its arrays have {len(data)} bytes instead of {sum(sizes)}")
     arrays, at = {}, 0
     for (name, kind, shape), size in zip(table, sizes, strict=True):
         arrays[name] = data[at : at + size].view(kind).reshape(shape)
         at += _padded(size)
     if len(arrays) != len(table):
-        raise _damaged(path, "two of its arrays share a name")
+        raise _damaged(path, "two of its arrays have the same name")
     return arrays
 
 
 def _is_entry(entry: Any) -> bool:
-    """[name, type, shape], of numbers that an array could have."""
+    """Tell whether an entry has the form [name, type, shape] and describes a valid array."""
     if not (isinstance(entry, list) and len(entry) == 3 and isinstance(entry[0], str)):
         return False
     _, kind, shape = entry
-    small = isinstance(shape, list) and len(shape) <= 8
-    return kind in TYPES and small and all(type(n) is int and 0 <= n < 2**40 for n in shape)
+    if kind not in DTYPES or not isinstance(shape, list) or len(shape) > MAX_DIMENSIONS:
+        return False
+    return all(type(n) is int and 0 <= n < MAX_LENGTH for n in shape)

@@ -1,17 +1,17 @@
-"""Pictures of data and models. Each function takes axes if you have them, and returns the axes.
+"""Figures of fitted models. Every function draws on given axes or on new axes, and returns them.
 
-Only this package imports matplotlib; `import emgpr` does not. docs/pictures.md shows all of them.
+This package imports matplotlib, whereas `import emgpr` does not. docs/pictures.md shows all
+figures.
 """
 
 from emgpr.plots.batch_size import error_against_batch_size
+from emgpr.plots.calibration import coverage, pit
 from emgpr.plots.coregionalization import coregionalization
-from emgpr.plots.honesty import coverage, pit
-from emgpr.plots.latents import latents
+from emgpr.plots.latents import latents, member_weights
 from emgpr.plots.maps import maps
-from emgpr.plots.predicted import measured_against_predicted
-from emgpr.plots.shares import variance_shares
+from emgpr.plots.predicted_vs_observed import measured_against_predicted
+from emgpr.plots.variance_share_bars import variance_shares
 from emgpr.plots.variograms import variograms
-from emgpr.plots.weights import member_weights
 
 __all__ = [
     "coregionalization",

@@ -1,4 +1,4 @@
-"""How the size of the mini-batches matters: the paper's Figures 1 and 2."""
+"""A plot of an ensemble's error against its batch size, as in Figures 1 and 2 of the paper."""
 
 from collections.abc import Mapping
 
@@ -7,9 +7,10 @@ from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 
 from emgpr.plots.labels import BLUE, GREEN, PURPLE, VERMILLION
-from emgpr.plots.panels import one_panel, plain
+from emgpr.plots.panels import create_panel, style_axes
 
-REFERENCE_STYLES = ((VERMILLION, "--"), (GREEN, "-."), (PURPLE, ":"))  # styles for grey prints
+# Both colours and line styles differ, so that lines can be told apart in black and white.
+REFERENCE_STYLES = ((VERMILLION, "--"), (GREEN, "-."), (PURPLE, ":"))
 
 
 def error_against_batch_size(
@@ -21,26 +22,27 @@ def error_against_batch_size(
     log: bool = False,
     ax: Axes | None = None,
 ) -> Axes:
-    """An ensemble's error for every batch size, with models that have none as level lines.
+    """Plot the error of an ensemble against its batch size.
 
-    `label` says what error it is, and its unit. With `log` the error axis is logarithmic, for
-    errors of very different sizes.
+    `references` is a dict with the errors of up to three other models, drawn as horizontal lines.
+    `label` is the label of the error axis, which is logarithmic if `log` is True.
     """
     references = references or {}
     if len(references) > len(REFERENCE_STYLES):
         raise ValueError(
-            f"{len(references)} references; at most {len(REFERENCE_STYLES)} can be told apart."
+            f"references holds {len(references)} models; expected at most "
+            f"{len(REFERENCE_STYLES)}, the number of line styles."
         )
-    own, ax = ax is None, one_panel(ax, (6.4, 4.2))
+    is_new, ax = ax is None, create_panel(ax, (6.4, 4.2))
     ax.plot(sizes, errors, "o-", color=BLUE, markersize=4, label="ensemble")
     for (name, error), (colour, style) in zip(references.items(), REFERENCE_STYLES, strict=False):
         ax.axhline(error, color=colour, linestyle=style, label=name)
     if log:
         ax.set_yscale("log")
-    ax.set_xlabel("sites in a mini-batch, N₀")
+    ax.set_xlabel("sites per batch, N₀")
     ax.set_ylabel(label)
-    plain(ax)
-    if own:  # on axes that are given, titles and legends are for who gave them
-        ax.set_title("Error of the ensemble against the size of its batches")
+    style_axes(ax)
+    if is_new:  # On given axes, the caller adds a title and a legend.
+        ax.set_title("Error of the ensemble against its batch size")
         ax.legend(frameon=False, fontsize="small")
     return ax

@@ -1,65 +1,80 @@
-"""How the outputs go together, as the model has it."""
+"""Heat maps of the correlations between outputs, and of each latent's contribution to them."""
 
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from jaxtyping import Float
 from matplotlib.axes import Axes
+from matplotlib.image import AxesImage
 
-from emgpr.plots.labels import DIVERGING, latent_name, literal, short, titled, upright
-from emgpr.plots.panels import panels, with_readings
+from emgpr.estimators import MultiOutputGP
+from emgpr.plots import labels
+from emgpr.plots.panels import check_keeps_readings, create_panels
 
-WRITTEN = 16  # outputs up to which numbers are written into the cells
+MAX_OUTPUTS_WITH_NUMBERS = 16  # With more, numbers in the cells would be too small to read.
+MAX_OUTPUTS_LARGE_NUMBERS = 6
+MISSING_COLOUR = "#DDDDDD"
 
 
 def coregionalization(
-    model: Any, *, by_latent: bool | None = None, limit: int = 8, axes: Any = None
+    model: MultiOutputGP, *, by_latent: bool | None = None, limit: int = 8, axes: Any = None
 ) -> np.ndarray:
-    """Correlations of the outputs' signals at one place, and what each latent brings to them.
+    """Draw the correlations of the signals at one location, and each latent's contribution.
 
-    The first panel is the correlation of Σ_q B_q k_q(x, x); those of the latents sum to it, so
-    that a diagonal shows how much of an output's signal is a latent's. Last, where it was learned,
-    the correlation of the noises of a sample. `by_latent` draws the latents too: unless it is
-    set, up to `limit` of them, else none. All on the model's scale, after transforms.
-    Returns a flat array of axes.
+    The first panel shows the correlation matrix that corresponds to the covariance
+    Σ_q B_q k_q(x, x). The panels of the latents sum to this matrix, so their diagonals show each
+    latent's share of the signal variance. If correlated noise was fitted, the last panel shows its
+    correlations. `by_latent` determines whether there is a panel for each latent; the default is
+    True for up to `limit` latents. All correlations are on the standardised scale. Returns a flat
+    array of axes.
     """
-    parts = with_readings(model).signal_correlations()
-    few = len(parts) <= limit
-    shown = range(len(parts)) if by_latent or (by_latent is None and few) else range(0)
+    check_keeps_readings(model)
+    parts = model.signal_correlations()
     tables = {"correlation of signals": parts.sum(axis=0)}
-    if len(parts) > 1:
-        tables |= {latent_name(q, model.kernels_[q]): parts[q] for q in shown}
-    noise = np.asarray(model.noise_)
-    if noise.ndim == 2:
-        spread = np.sqrt(np.diagonal(noise))
-        tables["correlation of noises"] = noise / np.outer(spread, spread)
-    names = [literal(name) for name in short(model.output_names_).values()]
+    if len(parts) > 1 and (len(parts) <= limit if by_latent is None else by_latent):
+        kernels = model.kernels_
+        tables |= {labels.latent_label(kernels[q], q): part for q, part in enumerate(parts)}
+    noise = noise_correlation(model)
+    if noise is not None:
+        tables["correlation of noise"] = noise
+    names = labels.tick_labels(model.output_names_)
     side = max(2.8, 0.8 + 0.42 * len(names)) + 0.08 * max(max(map(len, names)) - 5, 0)
-    drawn = panels(len(tables), axes, most=4, size=(side, side))
-    for (title, table), ax in zip(tables.items(), drawn, strict=True):
-        image = _heat_map(ax, table, names)
-        titled(ax, title, "medium")
-    drawn[0].figure.colorbar(image, ax=list(drawn), shrink=0.8, label="correlation")
-    return drawn
+    panels = create_panels(len(tables), axes, (side, side), 4)
+    for (title, table), ax in zip(tables.items(), panels, strict=True):
+        image = _draw_heat_map(ax, table, names)
+        labels.set_title(ax, title, "medium")
+    panels[0].figure.colorbar(image, ax=list(panels), shrink=0.8, label="correlation")
+    return panels
 
 
-def _heat_map(ax: Axes, table: np.ndarray, names: list[str]) -> Any:
-    colours = plt.get_cmap(DIVERGING).with_extremes(bad="#DDDDDD")
+def noise_correlation(model: MultiOutputGP) -> Float[np.ndarray, "D D"] | None:
+    """Return the noise correlations between outputs, or None if the noise is independent."""
+    noise = np.asarray(model.noise_)
+    if noise.ndim < 2:
+        return None
+    std = np.sqrt(np.diagonal(noise))
+    # For an output without noise, the correlation is undefined (NaN).
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return noise / np.outer(std, std)
+
+
+def _draw_heat_map(ax: Axes, table: Float[np.ndarray, "D D"], names: list[str]) -> AxesImage:
+    colours = plt.get_cmap(labels.DIVERGING).with_extremes(bad=MISSING_COLOUR)
     image = ax.imshow(
         np.ma.masked_invalid(table), cmap=colours, vmin=-1, vmax=1, interpolation="nearest"
     )
     D = len(names)
-    ax.set_xticks(np.arange(D), names, rotation=upright(names))
+    ax.set_xticks(np.arange(D), names, rotation=labels.tick_rotation(names))
     ax.set_yticks(np.arange(D), names)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    if D <= WRITTEN:
-        for (row, column), value in np.ndenumerate(table):
-            text = "–" if np.isnan(value) else f"{value:.2f}".replace("-", "−")
-            if D > 6:  # 0.87 as .87, for room
-                text = text.replace("0.", ".", 1)
-            ax.text(
-                column, row, text, ha="center", va="center", fontsize=8 if D <= 6 else 6.5,
-                color="white" if abs(value) > 0.65 else "black",
-            )  # fmt: skip
+    if D > MAX_OUTPUTS_WITH_NUMBERS:
+        return image
+    is_large = D <= MAX_OUTPUTS_LARGE_NUMBERS
+    for (row, column), value in np.ndenumerate(table):
+        text = "–" if np.isnan(value) else labels.with_minus(f"{value:.2f}")
+        text = text if is_large else text.replace("0.", ".", 1)
+        colour = "white" if abs(value) > 0.65 else "black"
+        ax.text(column, row, text, fontsize=8 if is_large else 6.5, color=colour, **labels.CENTRED)
     return image

@@ -1,6 +1,6 @@
-"""What is written on a picture, and the colours that all of them share."""
+"""Labels, titles, ticks and colours for all figures."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap
 from typing import Any, Literal
 
@@ -9,106 +9,126 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.font_manager import FontProperties
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from sklearn.gaussian_process.kernels import Kernel
 
-# Okabe and Ito's colours, told apart by colour-blind readers.
+from emgpr.transforms import Log, OutputScaler
+
+# The palette of Okabe and Ito, which colour-blind readers can distinguish.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY, BLACK = "#E69F00", "#56B4E9", "#000000"
-SEVERAL = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK)
+PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK)
 GREY = "#777777"
-LONGEST = 20  # letters of a name beside a row or under a column
-DIVERGING = "PuOr"  # even in lightness on both sides of zero, and safe
+DIVERGING = "PuOr"  # symmetric in lightness, and distinguishable by colour-blind readers
+# Maximum number of characters of a name in a tick label and in a title.
+MAX_TICK_LENGTH, MAX_TITLE_LENGTH = 20, 40
+CENTRED: dict[str, Any] = {"ha": "center", "va": "center"}
 
 Units = Mapping[str, str] | None
 
 
-def with_unit(name: str, units: Units) -> str:
-    """As on an axis: "Cd (mg/kg)", or "Cd" if its unit is not known."""
-    unit = (units or {}).get(name, "")
-    return f"{literal(name)} ({unit})" if unit else literal(name)
+def escape_math(text: object) -> str:
+    """Escape dollar signs, since matplotlib interprets text between dollar signs as mathematics.
 
-
-def literal(name: Any) -> str:
-    """A name as it is: between dollars, matplotlib would read mathematics.
-
-    >>> literal("gold, $/oz")
+    >>> escape_math("gold, $/oz")
     'gold, \\\\$/oz'
     """
-    return str(name).replace("$", r"\$")
+    return str(text).replace("$", r"\$")
 
 
-def short(names: Iterable[Any]) -> dict[str, str]:
-    """A short name for each, none twice: one of a hundred letters would leave no room.
+def shorten(name: object, max_length: int = MAX_TITLE_LENGTH) -> str:
+    """Shorten a name to at most `max_length` characters.
 
-    Beginning and end are kept, since names that begin alike end differently.
+    The beginning and the end are kept, since similar names often differ only at the end.
 
-    >>> list(short(["Cd", "brightness temperature ch04", "brightness temperature ch05"]).values())
-    ['Cd', 'brightness…ture ch04', 'brightness…ture ch05']
+    >>> shorten("brightness temperature ch04", 20)
+    'brightness…ture ch04'
     """
-    found: dict[str, str] = {}
-    for name in map(str, names):
-        plain = " ".join(name.split())
-        half = LONGEST // 2
-        cut = plain if len(plain) <= LONGEST else f"{plain[:half]}…{plain[half + 1 - LONGEST :]}"
-        n, first = 2, cut
-        while cut in found.values():
-            cut = f"{first[: LONGEST - 1 - len(str(n))]}…{n}"
+    text, half = " ".join(str(name).split()), max_length // 2
+    return text if len(text) <= max_length else f"{text[:half]}…{text[half + 1 - max_length :]}"
+
+
+def with_unit(name: str, units: Units) -> str:
+    """Return an axis label such as "Cd (mg/kg)", or "Cd" if the unit is unknown."""
+    unit = (units or {}).get(name, "")
+    return f"{shorten(name)} ({shorten(unit)})" if unit else shorten(name)
+
+
+def abbreviate(names: Iterable[object]) -> list[str]:
+    """Return shortened names that are all distinct.
+
+    >>> abbreviate(["Cd", "brightness temperature ch04", "brightness, temperature ch04"])
+    ['Cd', 'brightness…ture ch04', 'brightness…ture ch…2']
+    """
+    short_names: list[str] = []
+    for name in names:
+        text = first = shorten(name, MAX_TICK_LENGTH)
+        n = 2
+        while text in short_names:
+            text = f"{first[: MAX_TICK_LENGTH - 1 - len(str(n))]}…{n}"
             n += 1
-        found[name] = cut
-    return found
+        short_names.append(text)
+    return short_names
 
 
-def upright(names: list[str]) -> int:
-    """The degrees by which names under columns are turned: where many or long, they stand."""
-    return 90 if len(names) > 6 or len(names) * max(map(len, names)) > 24 else 0
+def tick_labels(names: Iterable[object]) -> list[str]:
+    """Return shortened, escaped names for the ticks of an axis."""
+    return [escape_math(name) for name in abbreviate(names)]
 
 
-def titled(ax: Axes, text: str, size: str = "large") -> None:
-    """A title on as many lines as its panel needs, up to three for each that it has."""
-    ax.set_title(within(ax, text, size), fontsize=size)
+def tick_rotation(labels: Sequence[str]) -> int:
+    """Return the rotation of tick labels in degrees: 90 if they are long or numerous, else 0."""
+    return 90 if len(labels) > 6 or len(labels) * max(map(len, labels)) > 24 else 0
 
 
-def within(ax: Axes, text: str, size: str = "medium", side: Literal["x", "y"] = "x") -> str:
-    """The text in lines no longer than the panel's side."""
+def set_title(ax: Axes, text: str, size: str = "large") -> None:
+    """Set the title of a panel, with lines broken to fit its width."""
+    ax.set_title(wrap_to_panel(ax, text, size), fontsize=size)
+
+
+def wrap_to_panel(ax: Axes, text: str, size: str = "medium", side: Literal["x", "y"] = "x") -> str:
+    """Break each line of a text to fit the width or height of a panel, and escape dollar signs.
+
+    Each line is broken into at most three lines, and any remaining text is cut off.
+    """
     spec, box = ax.get_subplotspec(), ax.figure.bbox
     length = box.width if side == "x" else box.height
     if spec is not None:
         grid = spec.get_gridspec()
         length /= grid.ncols if side == "x" else grid.nrows
-    points = 72 * length / ax.figure.dpi * (0.92 if side == "x" else 0.8)  # ticks and gaps
-    letters = int(points / (0.56 * FontProperties(size=size).get_size_in_points()))
-    lines = (wrap(line, letters, max_lines=3, placeholder="…") for line in text.split("\n"))
-    return "\n".join("\n".join(line) for line in lines)
+    # The factors leave room for ticks and the gaps between panels.
+    points = 72 * length / ax.figure.dpi * (0.92 if side == "x" else 0.8)
+    n_letters = int(points / (0.56 * FontProperties(size=size).get_size_in_points()))
+    lines = (wrap(line, n_letters, max_lines=3, placeholder="…") for line in text.split("\n"))
+    return escape_math("\n".join("\n".join(line) for line in lines))
 
 
-def latent_name(q: int, kernel: Any) -> str:
-    """By its length-scale, where it has one, or one for each input."""
+def latent_label(kernel: Kernel, q: int, process: int | None = None) -> str:
+    """Return the label of a latent or of one of its processes, including the length-scales."""
+    name = f"latent {q}" if process is None else f"latent {q}{chr(97 + process)}"
     scale = kernel.get_params().get("length_scale")
     if scale is None:
-        return f"latent {q}"
-    return f"latent {q}, length-scale " + " × ".join(f"{value:.3g}" for value in np.ravel(scale))
+        return name
+    return f"{name}, length-scale " + " × ".join(f"{value:.3g}" for value in np.ravel(scale))
 
 
-def process_name(q: int, j: int, kernel: Any, rank: int) -> str:
-    """One of a latent's processes, by its letter if there are several."""
-    name = latent_name(q, kernel)
-    return name if rank == 1 else name.replace(f"latent {q}", f"latent {q}{chr(97 + j)}", 1)
+def is_log_transformed(scaler: OutputScaler, output: str) -> bool:
+    """Tell whether the output is modelled on a logarithmic scale."""
+    return isinstance(scaler.transforms[scaler.names.index(output)], Log)
 
 
-def is_log(model: Any, name: str) -> bool:
-    """Whether the model works on the logarithm of this output."""
-    spec = model.transforms_[model.output_names_.index(name)]
-    return isinstance(spec, str) and spec == "log"
+def with_minus(text: str) -> str:
+    """Replace hyphens in a formatted number with minus signs."""
+    return text.replace("-", "−")
 
 
-def signed(value: float) -> str:
-    """With a sign, which is a minus and no hyphen."""
-    return f"{value:+.2f}".replace("-", "−")
-
-
-def log_ticks(axis: Axis) -> None:
-    """Plain numbers, 0.5, 1, 2, not 10⁰: three of a decade, more where there is only one."""
-    low, high = axis.get_view_interval()
+def log_locator(low: float, high: float) -> LogLocator:
+    """Return a tick locator with three ticks per decade, or six if the range is short."""
     subs = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if high < 8 * low else (1.0, 2.0, 5.0)
-    axis.set_major_locator(LogLocator(subs=subs))
+    return LogLocator(subs=subs)
+
+
+def set_log_ticks(axis: Axis) -> None:
+    """Label a logarithmic axis with plain numbers (0.5, 1, 2) instead of powers of ten."""
+    axis.set_major_locator(log_locator(*axis.get_view_interval()))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_locator(NullLocator())

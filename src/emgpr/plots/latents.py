@@ -1,38 +1,25 @@
-"""The latent processes, as maps: what the outputs are mixed from."""
+"""Figures of the posterior of the latent processes, and of the weights of ensemble members."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 from matplotlib.colors import Normalize
 
-from emgpr.plots.labels import (
-    BLUE,
-    DIVERGING,
-    Units,
-    literal,
-    process_name,
-    short,
-    signed,
-    titled,
-    with_unit,
-)
-from emgpr.plots.panels import label_outer, panels, plain, with_readings
-from emgpr.plots.surface import (
-    as_fitted,
-    as_on_paper,
-    draw_surface,
-    places,
-    running_on,
-    shape_of,
-)
+from emgpr.estimators import MultiOutputGP, OnePassGP
+from emgpr.plots import labels
+from emgpr.plots.labels import BLUE, VERMILLION, Units, latent_label, with_unit
+from emgpr.plots.panels import create_panels, label_outer, style_axes
+from emgpr.plots.surface import Locations, draw_band, draw_surface
 from emgpr.weights import aligned
 
-HEARD = 3  # outputs named in a title
+N_OUTPUTS_IN_TITLE = 3
+MIN_VARIANCE = 5e-3  # relative to the strongest process; weaker processes are not drawn
 
 
 def latents(
-    model: Any,
+    model: MultiOutputGP,
     nodes: Any = None,
     *,
     which: Sequence[int] | None = None,
@@ -40,62 +27,96 @@ def latents(
     units: Units = None,
     axes: Any = None,
 ) -> np.ndarray:
-    """Every latent process given the readings, with its length-scale and who hears it.
+    """Draw the posterior mean of each latent process, with its length-scale and largest weights.
 
-    A latent of rank k has k processes, a, b, …, along the principal axes of its weights, of which
-    sign and direction are not learned; those drawn are the ones of `predict_latents`. They have
-    no unit: before any reading their variance is 1. Under each name are the outputs with the
-    largest weights, in standard deviations of the (transformed) output. The `limit` processes
-    with the most variance are drawn, of the latents in `which` if that is given. `nodes`
-    as in `maps`. Returns a flat array of axes.
+    A latent of rank k has k processes a, b, … along the principal axes of its weights. The signs
+    and directions of these processes are not identified; they are chosen as in `predict_latents`.
+    The processes are dimensionless and have prior variance 1, so the weights are in standard
+    deviations of the (transformed) outputs. `which` selects latents by number (default: all). Of
+    their processes, the `limit` processes that contribute the most variance are drawn. For `nodes`,
+    see `maps`. Returns a flat array of axes.
     """
-    X = running_on(model, with_readings(model).training_data()[0])
-    nodes = places(X, nodes)
-    processes = strongest(model, which, limit)
+    locations = Locations.build(model, nodes)
+    processes = strongest_processes(model.weights_, which, limit)
     W = aligned(model.weights_).mean(axis=0)
-    names = [literal(name) for name in short(model.output_names_).values()]
-    mean, std = model.predict_latents(as_fitted(model, nodes), return_std=True)
-    flat, paper = X.shape[1] == 1, as_on_paper(nodes)
-    aspect, height = ("auto", 0.8) if flat else shape_of(paper, units)
+    names = labels.abbreviate(model.output_names_)
+    means, stds = model.predict_latents(locations.X, return_std=True)
+    is_line, sites = locations.is_line, locations.sites
+    aspect, height = ("auto", 0.8) if is_line else locations.aspect(units)
     size = (3.9, 0.9 + 2.5 * height)
-    drawn = panels(len(processes), axes, most=4, size=size, sharex=True, sharey=not flat)
-    for (q, j), ax in zip(processes, drawn, strict=True):
-        name = process_name(q, j, model.kernels_[q], W.shape[-1])
-        loudest = np.argsort(-np.abs(W[q, :, j]), kind="stable")[:HEARD]
-        heard = ", ".join(f"{names[d]} {signed(W[q, d, j])}" for d in loudest)
-        titled(ax, f"{name}\n{heard}", "medium")
-        if flat:
-            order = np.argsort(nodes.iloc[:, 0].to_numpy())
-            x, m, s = nodes.iloc[order, 0], mean[order, q, j], std[order, q, j]
-            ax.fill_between(x, m - 2 * s, m + 2 * s, color=BLUE, alpha=0.2, linewidth=0)
-            ax.plot(x, m, color=BLUE)
-            ax.plot(X.iloc[:, 0], np.zeros(len(X)), "|", color="black", alpha=0.4)
-            plain(ax)
-            continue
-        reach = max(float(np.abs(mean[:, q, j]).max()), 1e-3)
-        draw_surface(ax, paper, mean[:, q, j], DIVERGING, Normalize(-reach, reach), "neither")
-        ax.plot(*X[paper.columns].to_numpy().T, ".", color="black", markersize=1.5, alpha=0.6)
-        ax.set_aspect(aspect)
-    right, up = (*(with_unit(name, units) for name in paper.columns), "process")[:2]
-    label_outer(drawn, right, up)
-    return drawn
+    panels = create_panels(len(processes), axes, size, 4, sharex=True, sharey=not is_line)
+    for (q, j), ax in zip(processes, panels, strict=True):
+        mean, std, weights = means[:, q, j], stds[:, q, j], W[q, :, j]
+        largest = np.argsort(-np.abs(weights), kind="stable")[:N_OUTPUTS_IN_TITLE]
+        shown = ", ".join(labels.with_minus(f"{names[d]} {weights[d]:+.2f}") for d in largest)
+        label = latent_label(model.kernels_[q], q, j if W.shape[-1] > 1 else None)
+        labels.set_title(ax, f"{label}\nweights: {shown}", "medium")
+        if is_line:
+            draw_band(ax, locations, mean, mean - 2 * std, mean + 2 * std)
+            ax.plot(sites.iloc[:, 0], np.zeros(len(sites)), "k|", alpha=0.4)
+        else:
+            scale = max(float(np.abs(mean).max()), 1e-3) * np.array([-1, 1])
+            draw_surface(ax, locations, mean, labels.DIVERGING, Normalize(*scale), "neither")
+            ax.plot(*sites[locations.axes].to_numpy().T, "k.", markersize=1.5, alpha=0.6)
+            ax.set_aspect(aspect)
+    right, up = (*(with_unit(name, units) for name in locations.axes), "latent process")[:2]
+    label_outer(panels, right, up)
+    return panels
 
 
-def strongest(
-    model: Any, which: Sequence[int] | None = None, limit: int | None = None
-) -> list[tuple[int, int]]:
-    """Latent and axis of the processes that bring the outputs the most variance, in order."""
+def member_weights(
+    model: MultiOutputGP | OnePassGP,
+    *,
+    which: Sequence[int] | None = None,
+    limit: int = 12,
+    axes: Any = None,
+) -> np.ndarray:
+    """Draw the weights of each latent process in all ensemble members, and their mean.
+
+    Members are drawn as points and their mean as a bar. Weights are identified only up to a sign
+    or, for rank k > 1, a rotation, so the weights of all members are first aligned with the
+    principal axes of their mean. Latent q has the same kernel in all members, so its weights can be
+    compared. The processes to draw are selected as in `latents`. Returns a flat array of axes.
+    """
     W = aligned(model.weights_)
+    L, _, D, rank = W.shape
+    processes = strongest_processes(model.weights_, which, limit)
+    names = labels.tick_labels(model.output_names_)
+    size = (max(3.0, 1.0 + 0.3 * D), 2.8 + 0.08 * max(max(map(len, names)) - 5, 0))
+    panels = create_panels(len(processes), axes, size, 4, sharey=True)
+    columns = np.arange(D)
+    offsets = np.linspace(-0.25, 0.25, L) if L > 1 else np.zeros(1)  # so that points do not overlap
+    x = (columns + offsets[:, None]).ravel()
+    style = {"markersize": 4, "alpha": 0.5} if L > 1 else {"markersize": 5}
+    for (q, j), ax in zip(processes, panels, strict=True):
+        weights = W[:, q, :, j]
+        ax.axhline(0, color="black", linewidth=0.8)
+        ax.plot(x, weights.ravel(), "o", color=BLUE, markeredgewidth=0, **style)
+        if L > 1:
+            mean = weights.mean(axis=0)
+            ax.hlines(mean, columns - 0.35, columns + 0.35, color=VERMILLION, linewidth=2)
+        ax.set_xticks(columns, names, rotation=labels.tick_rotation(names))
+        ax.set_xlim(-0.6, D - 0.4)
+        label = latent_label(model.kernels_[q], q, j if rank > 1 else None)
+        labels.set_title(ax, label, "medium")
+        style_axes(ax)
+    label_outer(panels, "", "weight (signs aligned)")
+    if axes is None and L > 1 and len(panels) > 1:
+        panels[0].figure.suptitle(f"Weights of the {L} members and their mean")
+    return panels
+
+
+def strongest_processes(
+    weights: Float[np.ndarray, "L Q D k"], which: Sequence[int] | None, limit: int
+) -> list[tuple[int, int]]:
+    """Return the processes that contribute the most variance, as sorted pairs (latent, axis)."""
+    W = aligned(weights)
     Q = W.shape[1]
     kept = range(Q) if which is None else list(which)
     if any(q not in range(Q) for q in kept):
-        raise ValueError(f"which={list(kept)}; this model has latents 0 to {Q - 1}.")
+        raise ValueError(f"which={list(kept)}; expected latents of this model, 0 to {Q - 1}.")
     variance = np.sum(W**2, axis=2).mean(axis=0)
-    # Half a per cent of the strongest is nothing that a picture could show.
-    heard = [
-        (q, j)
-        for q in kept
-        for j in range(W.shape[-1])
-        if variance[q, j] > 5e-3 * variance.max(initial=0.0)
-    ] or [(q, 0) for q in kept]
-    return sorted(sorted(heard, key=lambda at: -variance[at])[:limit])
+    visible = variance > MIN_VARIANCE * variance.max(initial=0.0)
+    processes = [(q, j) for q in kept for j in range(W.shape[-1]) if visible[q, j]]
+    processes = processes or [(q, 0) for q in kept]
+    return sorted(sorted(processes, key=lambda process: -variance[process])[:limit])

@@ -1,31 +1,26 @@
-"""Every output over the places between its readings: maps of two inputs, lines of one."""
+"""Plots of predictions: maps for models with two inputs, lines for models with one input."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
-from matplotlib.axes import Axes
 
-from emgpr.plots.labels import BLUE, Units, is_log, literal, log_ticks, titled, with_unit, within
-from emgpr.plots.panels import chosen, label_outer, panels, plain, with_readings
-from emgpr.plots.surface import (
-    as_fitted,
-    as_on_paper,
-    draw_surface,
-    places,
-    running_on,
-    scale_of,
-    shape_of,
-)
+from emgpr.estimators import MultiOutputGP
+from emgpr.plots import labels
+from emgpr.plots.labels import Units, shorten, with_unit
+from emgpr.plots.panels import Size, create_panels, keep_first, label_outer, select_outputs
+from emgpr.plots.surface import Locations, colour_scale, draw_band, draw_surface
 
-PREDICTION_COLOURS, STD_COLOURS = "viridis", "cividis"  # both even in lightness, and safe
-SEVERAL_ROWS = 5  # outputs side by side, at most
+# Perceptually uniform colour maps that colour-blind readers can distinguish.
+PREDICTION_COLOURS, STD_COLOURS = "viridis", "cividis"
+# The colour scales end at these quantiles of the readings and of the standard deviations.
+PREDICTION_QUANTILES, STD_QUANTILES = (0.02, 0.98), (0.0, 0.99)
+INTERVAL = (0.025, 0.975)  # probabilities of the 95% interval
+MAX_COLUMNS = 5  # number of maps side by side
 
 
 def maps(
-    model: Any,
+    model: MultiOutputGP,
     nodes: Any = None,
     *,
     outputs: Sequence[str] | str | None = None,
@@ -34,95 +29,73 @@ def maps(
     include_noise: bool = True,
     axes: Any = None,
 ) -> np.ndarray:
-    """Maps of what a fitted model predicts, above, and of the standard deviation, below.
+    """Draw maps of the predictions of a fitted model and, below them, of the standard deviations.
 
-    `nodes` are the nodes of a regular grid, which may have holes: a frame with the inputs'
-    columns, or an array (M, 2); if left out, a grid inside the outline of the training sites. The
-    readings are drawn in the prediction's colours, on a logarithmic scale where the model
-    works on logarithms. `units` gives those of outputs and inputs, as in `load_jura().units`.
-    Returns axes of shape (2, D), as `axes` must be; of a model with one input (1, D), with lines,
-    95% bands and the readings.
+    `nodes` holds the nodes of a regular grid, as a DataFrame with the input columns or an array of
+    shape (M, 2). The grid may have holes. The default grid fills the convex hull of the training
+    sites. Readings have the same colour scale as the predictions. The scale is logarithmic for
+    outputs with a log transform. `units` is a dict of the units of outputs and inputs, such as
+    `load_jura().units`.
+
+    Returns an array of axes of shape (2, D). For a model with one input, the array has shape
+    (1, D), and the axes show predictions as lines, with 95% intervals and the readings.
     """
-    X, Y = with_readings(model).training_data()
-    X = running_on(model, X)
-    names, nodes = chosen(model.output_names_, outputs), places(X, nodes)
-    inputs = as_fitted(model, nodes)
-    if X.shape[1] == 1:
-        drawn = panels(len(names), axes, size=(4.2, 3.0), sharex=True)
-        quantiles = model.predict_quantiles(inputs, [0.025, 0.975], include_noise=include_noise)
-        centre = model.predict(inputs, statistic=statistic, include_noise=include_noise)
-        centre, *band = (np.reshape(part, (len(nodes), -1)) for part in (centre, *quantiles))
-        for name, ax in zip(names, drawn, strict=True):
-            d = model.output_names_.index(name)
-            _line(ax, nodes, centre[:, d], [part[:, d] for part in band], X, Y[name])
-            titled(ax, f"{literal(name)}: {statistic} and 95% band")
-            ax.set_ylabel(within(ax, with_unit(name, units), side="y"))
-            if is_log(model, name):
+    locations = Locations.build(model, nodes)
+    X, sites, (_, Y) = locations.X, locations.sites, model.training_data()
+    names, scaler = select_outputs(model.output_names_, outputs), model.output_scaler_
+    centre, std = model.predict(X, True, statistic=statistic, include_noise=include_noise)
+    centre, std = (np.reshape(part, (len(X), -1)) for part in (centre, std))
+    if locations.is_line:
+        interval = model.predict_quantiles(X, INTERVAL, include_noise=include_noise)
+        low, high = np.reshape(interval, (2, len(X), -1))
+        panels = create_panels(len(names), axes, (4.2, 3.0), sharex=True)
+        for name, ax in zip(names, panels, strict=True):
+            d = scaler.names.index(name)
+            draw_band(ax, locations, centre[:, d], low[:, d], high[:, d])
+            ax.plot(sites.iloc[:, 0], Y[name], "ko", markersize=3, alpha=0.6)
+            labels.set_title(ax, f"{shorten(name)}: {statistic} and 95% interval")
+            ax.set_xlabel(labels.wrap_to_panel(ax, with_unit(sites.columns[0], units)))
+            ax.set_ylabel(labels.wrap_to_panel(ax, with_unit(name, units), side="y"))
+            if labels.is_log_transformed(scaler, name):
                 ax.set_yscale("log")
-                log_ticks(ax.yaxis)
-            ax.set_xlabel(with_unit(nodes.columns[0], units))
-        return drawn[None]
-    answer = model.predict(
-        inputs, return_std=True, statistic=statistic, include_noise=include_noise
-    )
-    centre, std = (np.reshape(part, (len(nodes), -1)) for part in answer)
-    paper = as_on_paper(nodes)
-    aspect, height = shape_of(paper, units)
-    drawn = _two_rows(len(names), axes, 0.7 + 2.4 * height)
-    for name, (above, below) in zip(names, drawn.T, strict=True):
-        d = model.output_names_.index(name)
-        made = Y[name].notna()
-        at = X.loc[made, paper.columns].to_numpy()
-        scale = scale_of(Y[name].to_numpy(), (0.02, 0.98), is_log(model, name))
-        bars = [
-            draw_surface(above, paper, centre[:, d], PREDICTION_COLOURS, scale, "both"),
-            draw_surface(
-                below, paper, std[:, d], STD_COLOURS, scale_of(std[:, d], (0, 0.99), False), "max"
-            ),
-        ]
-        above.scatter(
-            *at.T, c=Y.loc[made, name], cmap=PREDICTION_COLOURS, norm=scale, s=14,
-            linewidths=0.4, edgecolors="white",
-        )  # fmt: skip
-        below.plot(*at.T, ".", color="white", markersize=1.5)
-        titled(above, f"{literal(name)}: predicted {statistic}")
-        titled(below, f"{literal(name)}: standard deviation")
+                labels.set_log_ticks(ax.yaxis)
+        return panels[None]
+    aspect, height = locations.aspect(units)
+    panels = _two_rows(len(names), axes, (3.6, 0.7 + 2.4 * height))
+    for name, (above, below) in zip(names, panels.T, strict=True):
+        d, observed = scaler.names.index(name), Y[name].notna()
+        x, y = sites.loc[observed, locations.axes].to_numpy().T
+        readings = Y.loc[observed, name].to_numpy()
+        scale = colour_scale(
+            readings, PREDICTION_QUANTILES, labels.is_log_transformed(scaler, name)
+        )
+        std_scale = colour_scale(std[:, d], STD_QUANTILES)
+        bars = (
+            draw_surface(above, locations, centre[:, d], PREDICTION_COLOURS, scale, "both"),
+            draw_surface(below, locations, std[:, d], STD_COLOURS, std_scale, "max"),
+        )
+        colours: Any = {"cmap": PREDICTION_COLOURS, "norm": scale}
+        above.scatter(x, y, c=readings, s=14, linewidths=0.4, edgecolors="white", **colours)
+        below.plot(x, y, "w.", markersize=1.5)
+        labels.set_title(above, f"{shorten(name)}: predicted {statistic}")
+        labels.set_title(below, f"{shorten(name)}: standard deviation")
         for bar in bars:
-            bar.ax.set_title((units or {}).get(name, ""), fontsize="small")
-    for ax in drawn.flat:
+            bar.ax.set_title(labels.escape_math((units or {}).get(name, "")), fontsize="small")
+    for ax in panels.flat:
         ax.set_aspect(aspect)
-    label_outer(drawn, *(with_unit(name, units) for name in paper.columns))
-    return drawn
+    label_outer(panels, *(with_unit(name, units) for name in locations.axes))
+    return panels
 
 
-def _two_rows(n: int, axes: Any, height: float) -> np.ndarray:
-    """(2, n) axes; of many outputs, several bands of two rows."""
+def _two_rows(n: int, axes: Any, size: Size) -> np.ndarray:
+    """Return an array of axes of shape (2, n).
+
+    If a new figure has more than MAX_COLUMNS outputs, it consists of several pairs of rows.
+    """
     if axes is not None:
-        return panels(2 * n, axes).reshape(2, n)
-    bands = -(-n // SEVERAL_ROWS)
+        return create_panels(2 * n, axes, size).reshape(2, n)
+    bands = -(-n // MAX_COLUMNS)
     columns = -(-n // bands)
-    _, grid = plt.subplots(
-        2 * bands, columns, figsize=(3.6 * columns, 2 * height * bands), squeeze=False, sharex=True,
-        sharey=True, layout="constrained",
-    )  # fmt: skip
-    ordered = grid.reshape(bands, 2, columns).swapaxes(0, 1).reshape(2, -1)
-    for spare in ordered[:, n:].flat:
-        spare.remove()
-    return ordered[:, :n]
-
-
-def _line(
-    ax: Axes,
-    nodes: pd.DataFrame,
-    centre: np.ndarray,
-    band: list[np.ndarray],
-    X: pd.DataFrame,
-    readings: pd.Series,
-) -> None:
-    order = np.argsort(nodes.iloc[:, 0].to_numpy())
-    x = nodes.iloc[order, 0].to_numpy()
-    low, high = (part[order] for part in band)
-    ax.fill_between(x, low, high, color=BLUE, alpha=0.2, linewidth=0)
-    ax.plot(x, centre[order], color=BLUE)
-    ax.plot(X.iloc[:, 0], readings, "o", color="black", markersize=3, alpha=0.6)
-    plain(ax)
+    grid = create_panels(2 * bands * columns, None, size, columns, sharex=True, sharey=True)
+    rows = grid.reshape(bands, 2, columns).swapaxes(0, 1).reshape(2, -1)
+    return np.stack([keep_first(row, n) for row in rows])

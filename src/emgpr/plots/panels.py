@@ -1,4 +1,4 @@
-"""Where to draw: axes for so many panels, and which outputs have one."""
+"""Layout and labels of the panels of a figure, and selection of the outputs to draw."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,81 +7,92 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
+from emgpr.estimators import MultiOutputGP
+from emgpr.plots.labels import escape_math
 
-def panels(
-    n: int, axes: Any = None, *, most: int = 5, size: tuple[float, float] = (3.2, 3.0), **share: Any
-) -> np.ndarray:
-    """n axes: the given ones, or those of a new figure in rows of `most` at most.
+Size = tuple[float, float]  # of a panel, in inches
 
-    Rows are made alike in length: 14 panels are three rows of five, the last one short.
+
+def create_panels(n: int, axes: Any, size: Size, max_columns: int = 5, **share: Any) -> np.ndarray:
+    """Return the given axes, or create a figure with n panels of the given size.
+
+    All rows have the same number of panels, except the last row, which may have fewer. For example,
+    14 panels are laid out in rows of 5, 5 and 4.
     """
     if axes is not None:
         given = np.ravel(np.asarray(axes, dtype=object))
         if len(given) != n:
-            raise ValueError(f"axes holds {len(given)} axes; this picture has {n} panels.")
+            raise ValueError(f"axes holds {len(given)} axes; expected {n}, one for each panel.")
         return given
-    rows = -(-n // most)
+    rows = -(-n // max_columns)
     columns = -(-n // rows)
     figsize = (size[0] * columns, size[1] * rows)
     _, grid = plt.subplots(
         rows, columns, figsize=figsize, squeeze=False, layout="constrained", **share
     )
+    return keep_first(grid, n)
+
+
+def keep_first(grid: np.ndarray, n: int) -> np.ndarray:
+    """Return the first n axes of a grid as a flat array, and remove the others."""
     for spare in grid.flat[n:]:
         spare.remove()
     return np.array(grid.flat[:n], dtype=object)
 
 
-def one_panel(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """The given axes, or those of a new figure."""
+def create_panel(ax: Axes | None, size: Size) -> Axes:
+    """Return the given axes, or create a figure with a single panel."""
     if ax is None:
         _, ax = plt.subplots(figsize=size, layout="constrained")
     return ax
 
 
-def chosen(names: Sequence[str], outputs: Sequence[str] | str | None) -> list[str]:
-    """The outputs to draw, as asked for: all, one, or several."""
+def select_outputs(names: Sequence[str], outputs: Sequence[str] | str | None) -> list[str]:
+    """Return the names of the outputs to draw: the given ones or, by default, all outputs."""
     names = [str(name) for name in names]
     if outputs is None:
         return names
-    wanted = [outputs] if isinstance(outputs, str) else [str(name) for name in outputs]
-    unknown = [name for name in wanted if name not in names]
-    if unknown or not wanted:
-        what = f"{unknown[0]!r}, which is none" if unknown else "none"
-        raise ValueError(f"outputs names {what}; this model has {', '.join(names)}.")
-    return wanted
-
-
-def with_readings(model: Any) -> Any:
-    """The model, if it is one that has kept its readings."""
-    if not hasattr(model, "training_data"):
-        raise TypeError(
-            f"this picture is of a fitted estimator that keeps its readings, such as EMGPR; got "
-            f"{type(model).__name__}. Draw what its predict says, or fit EMGPR to some of the rows."
+    selected = [outputs] if isinstance(outputs, str) else [str(name) for name in outputs]
+    unknown = [name for name in selected if name not in names]
+    if unknown:
+        raise ValueError(
+            f"outputs contains {unknown[0]!r}, which is not an output of this model; expected one "
+            f"of {', '.join(names)}."
         )
-    return model
+    if not selected:
+        raise ValueError(f"outputs is empty; expected at least one of {', '.join(names)}.")
+    return selected
 
 
-def label_outer(drawn: np.ndarray, x: str, y: str) -> None:
-    """Axis labels to the left of rows and below columns, some of which end sooner than others."""
-    placed = [(ax, ax.get_subplotspec()) for ax in drawn.flat]
+def check_keeps_readings(model: MultiOutputGP) -> None:
+    """Raise an error if the estimator does not keep its training data."""
+    if not isinstance(model, MultiOutputGP):
+        raise TypeError(
+            "This figure needs a fitted estimator that keeps its training readings (EMGPR, ICM, "
+            f"LMC, SLFM or IndependentGP); got {type(model).__name__}. Plot the result of its "
+            "predict method, or fit EMGPR to a subset of the rows."
+        )
+
+
+def label_outer(panels: np.ndarray, x: str, y: str) -> None:
+    """Label the y axis of the leftmost panels and the x axis of the lowest panel in each column."""
+    placed = [(ax, ax.get_subplotspec()) for ax in panels.flat]
     for ax, spec in placed:
-        under = [
-            other
-            for _, other in placed
-            if spec
-            and other
+        is_lowest = spec is None or not any(
+            other is not None
             and other.colspan == spec.colspan
             and other.rowspan.start > spec.rowspan.start
-        ]
-        if not under:
-            ax.set_xlabel(x)
+            for _, other in placed
+        )
+        if is_lowest:
+            ax.set_xlabel(escape_math(x))
             ax.tick_params(labelbottom=True)
-        if not spec or spec.is_first_col():
-            ax.set_ylabel(y)
+        if spec is None or spec.is_first_col():
+            ax.set_ylabel(escape_math(y))
 
 
-def plain(ax: Axes) -> None:
-    """No frame above and to the right, and a faint grid."""
+def style_axes(ax: Axes) -> None:
+    """Remove the upper and right spines, and add a faint grid."""
     ax.grid(alpha=0.25)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)

@@ -1,6 +1,7 @@
-"""Places to predict at, and values there as a surface."""
+"""Nodes of a grid on which figures show predictions, and functions that draw values there."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -10,137 +11,181 @@ from matplotlib.colorbar import Colorbar
 from matplotlib.colors import LogNorm, Normalize
 from scipy.spatial import Delaunay, QhullError
 
-from emgpr.geo import Places, is_geographic
-from emgpr.geo.grids import unwrapped
-from emgpr.plots.labels import log_ticks
+from emgpr.estimators import MultiOutputGP
+from emgpr.geo.grids import unwrap_longitudes
+from emgpr.inputs import InputSpec
+from emgpr.plots.labels import BLUE, Units, set_log_ticks
+from emgpr.plots.panels import check_keeps_readings, style_axes
 
-ON_A_LINE, ON_A_SIDE = 200, 70  # nodes, where none are given
+# Default number of nodes along a line, and along the longer side of a map.
+N_NODES_LINE, N_NODES_SIDE = 200, 70
 
-
-def places(X: pd.DataFrame, nodes: Any) -> pd.DataFrame:
-    """The nodes with the inputs' columns, or some that span the sites X."""
-    names, P = list(X.columns), X.shape[1]
-    if P > 2:
-        raise ValueError(
-            f"The model has {P} inputs ({', '.join(map(str, names))}); only 1 (a line) or 2 (a "
-            "map) can be drawn. measured_against_predicted shows models with more."
-        )
-    if nodes is None:
-        return nodes_over(X)
-    if isinstance(nodes, pd.DataFrame) and set(names) <= set(nodes.columns):
-        return nodes[names]
-    table = np.asarray(nodes, dtype=float).reshape(len(nodes), -1)
-    if table.shape[1] != P:
-        raise ValueError(f"nodes have {table.shape[1]} columns; the model has {P} inputs: {names}.")
-    return pd.DataFrame(table, columns=names)
+Array = np.ndarray
 
 
-def running_on(model: Any, X: pd.DataFrame) -> pd.DataFrame:
-    """The sites with longitudes that go on across the date line, if they do: one map, not two."""
-    if not is_geographic(model.crs):
-        return X
-    column = X.columns[Places.of([str(name) for name in X.columns], model.crs).x]
-    return X.assign(**{str(column): unwrapped(X[column].to_numpy(dtype=float))})
+@dataclass(frozen=True)
+class Locations:
+    """The training sites, and the nodes at which a figure shows predictions.
 
-
-def as_fitted(model: Any, nodes: pd.DataFrame) -> Any:
-    """The nodes with the names of their columns only if the model was fitted to names."""
-    return nodes if hasattr(model, "feature_names_in_") else nodes.to_numpy()
-
-
-def nodes_over(X: pd.DataFrame, on_a_side: int | None = None, *, at_least: int = 2) -> pd.DataFrame:
-    """A regular grid inside the outline of the sites; of one input, its range.
-
-    `on_a_side` nodes lie along the longer side, and along the other as many as are as far apart,
-    but `at_least` so many: where the inputs count in different units, sides mean little.
+    With one input, the nodes are in ascending order. With two inputs, they belong to a regular
+    grid, which may have holes. The longitudes of the sites are continuous across the date line.
     """
-    low, high = X.min().to_numpy(dtype=float), X.max().to_numpy(dtype=float)
+
+    sites: pd.DataFrame
+    nodes: pd.DataFrame
+    inputs: InputSpec
+
+    @classmethod
+    def build(
+        cls, model: MultiOutputGP, nodes: Any = None, n_side: int | None = None, min_side: int = 2
+    ) -> "Locations":
+        """Combine the sites of a model with the given nodes or, by default, with a regular grid."""
+        check_keeps_readings(model)
+        sites = continuous_longitudes(model.training_data()[0], model.input_spec_)
+        names, P = list(sites.columns), sites.shape[1]
+        if P > 2:
+            raise ValueError(
+                f"The model has {P} inputs ({', '.join(map(str, names))}); only models with "
+                "1 input (a line) or 2 inputs (a map) can be drawn. For models with more inputs, "
+                "use measured_against_predicted."
+            )
+        if nodes is None:
+            nodes = nodes_spanning(sites, n_side, min_side)
+        elif not (isinstance(nodes, pd.DataFrame) and set(names) <= set(nodes.columns)):
+            table = np.asarray(nodes, dtype=float).reshape(len(nodes), -1)
+            if table.shape[1] != P:
+                raise ValueError(f"nodes has {table.shape[1]} columns; expected {P} ({names}).")
+            nodes = pd.DataFrame(table, columns=names)
+        nodes = nodes[names].sort_values(names) if P == 1 else nodes[names]
+        return cls(sites, nodes, model.input_spec_)
+
+    @property
+    def is_line(self) -> bool:
+        """Whether the model has one input, so that predictions are drawn as lines."""
+        return self.nodes.shape[1] == 1
+
+    @property
+    def X(self) -> Any:
+        """The nodes in the form expected by `predict`: a DataFrame or an array, as in the fit."""
+        return self.inputs.named(self.nodes.to_numpy(dtype=float))
+
+    @property
+    def axes(self) -> list[str]:
+        """The names of the inputs on the horizontal and vertical axes, such as lon and lat."""
+        names = list(self.nodes.columns)
+        return names[::-1] if str(names[0]).lower().startswith(("lat", "north")) else names
+
+    @property
+    def coordinates(self) -> Float[Array, "M P"]:
+        """The coordinates of the nodes, with columns in the order of `axes`."""
+        return self.nodes[self.axes].to_numpy(dtype=float)
+
+    def mesh(self, values: Float[Array, " M"]) -> tuple[Array, Array, Array]:
+        """Return the grid's x (n,), y (m,) and values (m, n), with NaN in the holes of the grid."""
+        (x, column), (y, row) = map(_grid_positions, self.coordinates.T)
+        table = np.full((len(y), len(x)), np.nan)
+        table[row, column] = values
+        return x, y, table
+
+    def arrange(self, values: Float[Array, " M"]) -> Array:
+        """Return the values as a matrix for a map, or unchanged for a line."""
+        return values if self.is_line else self.mesh(values)[2]
+
+    def aspect(self, units: Units) -> tuple[Literal["auto", "equal"], float]:
+        """Return the aspect parameter for a map's axes, and a suitable ratio of height to width.
+
+        The aspect is "equal" if both inputs have the same unit.
+        """
+        x_unit, y_unit = ((units or {}).get(name) for name in self.axes)
+        width, height = np.ptp(self.coordinates, axis=0)
+        if x_unit != y_unit or not width > 0:
+            return "auto", 1.0
+        return "equal", float(np.clip(height / width, 0.35, 2.0))
+
+
+def continuous_longitudes(X: pd.DataFrame, inputs: InputSpec) -> pd.DataFrame:
+    """Return the sites with longitudes that are continuous across the date line."""
+    if not inputs.coordinates.degrees:
+        return X
+    column = X.columns[inputs.coordinates.x]
+    return X.assign(**{str(column): unwrap_longitudes(X[column].to_numpy(dtype=float))})
+
+
+def nodes_spanning(
+    sites: pd.DataFrame, n_side: int | None = None, min_side: int = 2
+) -> pd.DataFrame:
+    """Return a regular grid inside the convex hull of the sites or, for one input, their range.
+
+    The longer side has `n_side` nodes. The shorter side has the same spacing, unless it would then
+    have fewer than `min_side` nodes, as can happen if the inputs have different units.
+    """
+    low, high = sites.min().to_numpy(dtype=float), sites.max().to_numpy(dtype=float)
     flat = high <= low
     low, high = np.where(flat, low - 0.5, low), np.where(flat, high + 0.5, high)
     if len(low) == 1:
-        return pd.DataFrame(np.linspace(low, high, ON_A_LINE), columns=X.columns)
-    step = (high - low).max() / ((on_a_side or ON_A_SIDE) - 1)
-    sides = [
-        np.linspace(a, b, max(at_least, round((b - a) / step) + 1))
-        for a, b in zip(low, high, strict=True)
-    ]
+        return pd.DataFrame(np.linspace(low, high, N_NODES_LINE), columns=sites.columns)
+    step = (high - low).max() / ((n_side or N_NODES_SIDE) - 1)
+    counts = np.maximum(min_side, np.round((high - low) / step).astype(int) + 1)
+    sides = map(np.linspace, low, high, counts)
     nodes = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
     try:
-        inside = Delaunay(X.to_numpy(dtype=float)).find_simplex(nodes) >= 0
-    except (QhullError, ValueError):  # sites in a row, or too few of them: no outline
+        inside = Delaunay(sites.to_numpy(dtype=float)).find_simplex(nodes) >= 0
+    except (QhullError, ValueError):  # There are too few sites, or all of them lie on a line.
         inside = np.ones(len(nodes), bool)
-    if not inside.any():  # an outline so thin that it lies between the nodes
+    if not inside.any():  # The convex hull is so thin that it contains no nodes.
         inside[:] = True
-    return pd.DataFrame(nodes[inside], columns=X.columns)
+    return pd.DataFrame(nodes[inside], columns=sites.columns)
 
 
-def scale_of(values: Float[np.ndarray, " n"], within: tuple[float, float], log: bool) -> Normalize:
-    """Colours between two quantiles: a few extreme values would leave all others one colour."""
-    low, high = np.nanquantile(values, within)
-    if log:
-        return LogNorm(low / 1.1, high * 1.1) if high <= low else LogNorm(low, high)
-    if high - low <= 1e-9 * max(abs(low), abs(high)):  # a constant, and its rounding
-        room = 0.1 * abs(high) or 1.0
-        low, high = low - room, high + room
-    return Normalize(low, high)
-
-
-def draw_surface(
-    ax: Axes,
-    nodes: pd.DataFrame,
-    values: Float[np.ndarray, " M"],
-    colours: str,
-    scale: Normalize,
-    extend: str,
-) -> Colorbar:
-    """Values over the nodes of a regular grid, which may have holes."""
-    x, y, table = mesh(nodes.to_numpy(dtype=float), values)
-    image = ax.pcolormesh(x, y, table, cmap=colours, norm=scale, rasterized=True, shading="nearest")
-    figure: Any = ax.figure
-    bar = figure.colorbar(image, ax=ax, extend=extend, shrink=0.85)
-    if isinstance(scale, LogNorm):
-        log_ticks(bar.ax.yaxis)
-    bar.ax.tick_params(labelsize="small")
-    return bar
-
-
-def as_on_paper(nodes: pd.DataFrame) -> pd.DataFrame:
-    """The coordinate that goes to the right first: of latitude and longitude, the longitude."""
-    first = str(nodes.columns[0]).lower()
-    upward = first.startswith(("lat", "north")) and nodes.shape[1] == 2
-    return nodes.iloc[:, ::-1] if upward else nodes
-
-
-def shape_of(nodes: pd.DataFrame, units: Any) -> tuple[Any, float]:
-    """A map's aspect, equal if both inputs have the same unit, and its height for a unit of width.
-
-    The height is that of the panel it should have, so within reason.
-    """
-    one, other = ((units or {}).get(name) for name in nodes.columns)
-    width, height = np.ptp(nodes.to_numpy(dtype=float), axis=0)
-    if one != other or not width > 0:
-        return "auto", 1.0
-    return "equal", float(np.clip(height / width, 0.35, 2.0))
-
-
-def mesh(
-    nodes: Float[np.ndarray, "M 2"], values: Float[np.ndarray, " M"]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Values as a table over the grid's columns and rows, NaN in its holes."""
-    x, column = _positions(nodes[:, 0])
-    y, row = _positions(nodes[:, 1])
-    table = np.full((len(y), len(x)), np.nan)
-    table[row, column] = values
-    return x, y, table
-
-
-def _positions(coordinate: Float[np.ndarray, " M"]) -> tuple[np.ndarray, np.ndarray]:
+def _grid_positions(coordinate: Float[Array, " M"]) -> tuple[Array, Array]:
+    """Return the equally spaced positions of a grid along one axis, and the index of each node."""
     distinct = np.unique(coordinate)
     step = np.diff(distinct).min() if len(distinct) > 1 else 1.0
     index = np.rint((coordinate - distinct[0]) / step).astype(int)
     if not np.allclose(distinct[0] + index * step, coordinate, rtol=0, atol=0.01 * step):
         raise ValueError(
-            "nodes do not lie on a regular grid: steps along a coordinate differ. Predict at the "
-            "nodes of a regular grid (it may have holes) to draw a map."
+            "nodes are not on a regular grid, because the steps along a coordinate differ. To draw "
+            "a map, pass the nodes of a regular grid. The grid may have holes."
         )
     return distinct[0] + step * np.arange(index.max() + 1), index
+
+
+def colour_scale(
+    values: Float[Array, " n"], quantiles: tuple[float, float], log: bool = False
+) -> Normalize:
+    """Return a colour scale whose limits are two quantiles of the values."""
+    low, high = np.nanquantile(values, quantiles)
+    if log:
+        return LogNorm(low / 1.1, high * 1.1) if high <= low else LogNorm(low, high)
+    if high - low <= 1e-9 * max(abs(low), abs(high)):  # constant up to rounding
+        margin = 0.1 * abs(high) or 1.0
+        low, high = low - margin, high + margin
+    return Normalize(low, high)
+
+
+def draw_surface(
+    ax: Axes,
+    locations: Locations,
+    values: Float[Array, " M"],
+    colours: str,
+    scale: Normalize,
+    extend: Literal["neither", "both", "max"],
+) -> Colorbar:
+    """Draw values at the nodes as coloured cells, and add a colour bar."""
+    image = ax.pcolormesh(
+        *locations.mesh(values), cmap=colours, norm=scale, rasterized=True, shading="nearest"
+    )
+    figure: Any = ax.figure
+    bar = figure.colorbar(image, ax=ax, extend=extend, shrink=0.85)
+    if isinstance(scale, LogNorm):
+        set_log_ticks(bar.ax.yaxis)
+    bar.ax.tick_params(labelsize="small")
+    return bar
+
+
+def draw_band(ax: Axes, locations: Locations, centre: Array, low: Array, high: Array) -> None:
+    """Draw values at the nodes as a line with a shaded band around it."""
+    (x,) = locations.coordinates.T
+    ax.fill_between(x, low, high, color=BLUE, alpha=0.2, linewidth=0)
+    ax.plot(x, centre, color=BLUE)
+    style_axes(ax)

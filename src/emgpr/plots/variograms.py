@@ -1,22 +1,21 @@
-"""Variograms and cross-variograms: what the readings show, and what the model has of it."""
+"""Empirical and fitted variograms and cross-variograms."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
-from matplotlib.axes import Axes
 
-from emgpr.geo import is_geographic
-from emgpr.plots.labels import BLUE, GREY, VERMILLION, Units, literal, titled
-from emgpr.plots.panels import chosen, panels, plain, with_readings
+from emgpr.estimators import MultiOutputGP
+from emgpr.plots.labels import BLUE, GREY, VERMILLION, Units, escape_math, set_title, shorten
+from emgpr.plots.panels import check_keeps_readings, create_panels, select_outputs, style_axes
 
-FEW = 4  # outputs of which all pairs are drawn, unless asked otherwise
-FINER = 4  # bins of the model's line, for one of the readings'
+MAX_OUTPUTS_IN_PAIRS = 4  # With more outputs, cross-variograms are not drawn by default.
+MODEL_LAGS = 4  # points of the fitted line per empirical lag
+PANEL_SIZE = (3.0, 2.6)
 
 
 def variograms(
-    model: Any,
+    model: MultiOutputGP,
     *,
     outputs: Sequence[str] | str | None = None,
     cross: bool | None = None,
@@ -26,56 +25,64 @@ def variograms(
     units: Units = None,
     axes: Any = None,
 ) -> np.ndarray:
-    """Empirical variograms (points) and the model's (lines), on the scale the model works on.
+    """Draw empirical variograms as points and fitted variograms as lines.
 
-    That scale is after transforms, with variance 1 for each output. With `cross`, by default of
-    four outputs or fewer, all pairs are drawn, as a triangle; otherwise each output alone. Points
-    grow with their number of pairs of sites. Where hardly any site has both of two outputs, it is
-    the pseudo cross-variogram, which says so (`emgpr.variograms`). `units` names the lags' unit
-    by that of the first input. Returns a flat array of axes, in the order of `pairs`: of A, B
-    and C (A, A), (B, A), (B, B), (C, A), …
+    Both are on the standardised scale, on which transformed outputs have variance 1. If `cross` is
+    True, cross-variograms are drawn as well, and the panels form a triangle; this is the default
+    for up to four outputs. Larger points represent more pairs of sites. If very few sites have
+    readings of both outputs, the pseudo cross-variogram is drawn instead, and its title says so
+    (see `emgpr.variograms`). The lag is labelled with the unit of the first input in `units`.
+
+    Returns a flat array of axes. For outputs A, B and C, the order is (A, A), (B, A), (B, B),
+    (C, A), …
     """
-    names = chosen(with_readings(model).output_names_, outputs)
-    triangle = len(names) <= FEW if cross is None else cross
-    pairs = [(a, a) for a in names]
-    if triangle:
-        pairs = [(a, b) for i, a in enumerate(names) for b in names[: i + 1]]
-    given = {"max_lag": max_lag, "kind": kind}
-    found = model.variograms(pairs, n_lags=n_lags, **given)
-    smooth = model.variograms(pairs, n_lags=FINER * n_lags, **given)
-    drawn = _axes(len(names), len(pairs), axes)
-    X, _ = model.training_data()
-    unit = "km" if is_geographic(model.crs) else (units or {}).get(X.columns[0], "")
-    most = found["pairs"].max()
-    for (first, second), ax in zip(pairs, drawn, strict=True):
+    check_keeps_readings(model)
+    names = select_outputs(model.output_names_, outputs)
+    pairs = pairs_of(names, cross)
+    options: dict[str, Any] = {"max_lag": max_lag, "kind": kind}
+    empirical = model.variograms(pairs, n_lags=n_lags, **options)
+    fitted = model.variograms(pairs, n_lags=MODEL_LAGS * n_lags, **options)
+    panels = _create_axes(len(names), len(pairs), axes)
+    first_input = model.training_data()[0].columns[0]
+    is_km = model.input_spec_.coordinates.degrees
+    unit = "km" if is_km else (units or {}).get(first_input, "")
+    max_pairs = max(empirical["pairs"].max(), 1)
+    for pair, ax in zip(pairs, panels, strict=True):
         points, line = (
-            frame[(frame["first"] == first) & (frame["second"] == second)].dropna()
-            for frame in (found, smooth)
+            frame[(frame["first"] == pair[0]) & (frame["second"] == pair[1])].dropna()
+            for frame in (empirical, fitted)
         )
-        _variogram(ax, points, line, most)
-        pseudo = " (pseudo)" if set(points["kind"]) == {"pseudo"} else ""
-        pair = dict.fromkeys((literal(first), literal(second)))  # one name of an output with itself
-        titled(ax, " × ".join(pair) + pseudo, "medium")
-        ax.set_xlabel(f"lag ({unit})" if unit else "lag")
+        ax.plot(line["lag"], line["model"], color=VERMILLION, label="model")
+        size = 6 + 30 * points["pairs"] / max_pairs
+        ax.scatter(
+            points["lag"], points["empirical"], s=size, color=BLUE, label="readings", zorder=3
+        )
+        ax.axhline(0, color=GREY, linewidth=0.8)
+        ax.set_xlim(left=0)
+        style_axes(ax)
+        title = " × ".join(
+            map(shorten, dict.fromkeys(pair))
+        )  # A variogram of one output has a single name.
+        set_title(ax, title + " (pseudo)" * (set(points["kind"]) == {"pseudo"}), "medium")
+        ax.set_xlabel(escape_math(f"lag ({unit})") if unit else "lag")
         ax.set_ylabel("semivariance")
-    drawn[0].legend(loc="lower right", frameon=False, fontsize="small")
-    return drawn
+    panels[0].legend(loc="lower right", frameon=False, fontsize="small")
+    return panels
 
 
-def _variogram(ax: Axes, points: pd.DataFrame, line: pd.DataFrame, most: int) -> None:
-    ax.plot(line["lag"], line["model"], color=VERMILLION, label="model")
-    size = 6 + 30 * points["pairs"] / max(most, 1)
-    ax.scatter(points["lag"], points["empirical"], s=size, color=BLUE, label="readings", zorder=3)
-    ax.axhline(0, color=GREY, linewidth=0.8)
-    ax.set_xlim(left=0)
-    plain(ax)
+def pairs_of(names: Sequence[str], cross: bool | None = None) -> list[tuple[str, str]]:
+    """Return the pairs of outputs to draw: all pairs, or only each output with itself."""
+    if len(names) <= MAX_OUTPUTS_IN_PAIRS if cross is None else cross:
+        return [(a, b) for i, a in enumerate(names) for b in names[: i + 1]]
+    return [(a, a) for a in names]
 
 
-def _axes(n: int, wanted: int, axes: Any) -> np.ndarray:
-    """Of a new figure, a triangle if all pairs of n outputs are wanted."""
-    if axes is not None or wanted == n:
-        return panels(wanted, axes, size=(3.0, 2.6))
-    grid = panels(n * n, most=n, size=(3.0, 2.6)).reshape(n, n)
+def _create_axes(n_outputs: int, n_panels: int, axes: Any) -> np.ndarray:
+    """Return the given axes, or new axes, which form a lower triangle if all pairs are drawn."""
+    if axes is not None or n_panels == n_outputs:
+        return create_panels(n_panels, axes, PANEL_SIZE)
+    n = n_outputs
+    grid = create_panels(n * n, None, PANEL_SIZE, n).reshape(n, n)
     for spare in grid[np.triu_indices(n, k=1)]:
         spare.remove()
     return grid[np.tril_indices(n)]

@@ -1,27 +1,46 @@
-"""What the members believe of new sites, given all readings, a batch of them, or neighbours."""
+"""Posteriors, their predictive distributions, and methods of conditioning on readings."""
 
-from emgpr.prediction.condition import Belief, condition, coupled
-from emgpr.prediction.held_out import held_out, held_out_of_batch, held_out_of_neighbours
-from emgpr.prediction.latents import condition_latents
-from emgpr.prediction.neighbours import condition_on_neighbours, sites_near
-from emgpr.prediction.reading import informed, turned_to_readings
-from emgpr.prediction.samples import condition_jointly, draw, draw_each, map_between, of_sites
+from emgpr.prediction.exact import LMCModel, condition, condition_on_sample, noise_given_sample
+from emgpr.prediction.joint_samples import (
+    condition_jointly,
+    location_blocks,
+    sample_each_location,
+    sample_gaussian,
+    transport_map,
+)
+from emgpr.prediction.latent_processes import condition_latents
+from emgpr.prediction.leave_out import leave_out, leave_out_from_batch, leave_out_from_neighbours
+from emgpr.prediction.lmc_posterior import (
+    Conditioning,
+    LMCPosterior,
+    affordable_conditioning,
+    exact_is_affordable,
+)
+from emgpr.prediction.neighbours import condition_on_neighbours, neighbouring_sites
+from emgpr.prediction.posterior import GaussianMixture, Posterior
+from emgpr.prediction.safe_transfer import SafeTransferPosterior
 
 __all__ = [
-    "Belief",
+    "Conditioning",
+    "GaussianMixture",
+    "LMCModel",
+    "LMCPosterior",
+    "Posterior",
+    "SafeTransferPosterior",
+    "affordable_conditioning",
     "condition",
     "condition_jointly",
     "condition_latents",
     "condition_on_neighbours",
-    "coupled",
-    "draw",
-    "draw_each",
-    "held_out",
-    "held_out_of_batch",
-    "held_out_of_neighbours",
-    "informed",
-    "map_between",
-    "of_sites",
-    "sites_near",
-    "turned_to_readings",
+    "condition_on_sample",
+    "exact_is_affordable",
+    "leave_out",
+    "leave_out_from_batch",
+    "leave_out_from_neighbours",
+    "location_blocks",
+    "neighbouring_sites",
+    "noise_given_sample",
+    "sample_each_location",
+    "sample_gaussian",
+    "transport_map",
 ]

@@ -1,7 +1,8 @@
-"""One HTML file that says what was measured, what was learned from it, and how far to trust it.
+"""A report on a fitted model, with its data, accuracy, maps and settings, as one HTML file.
 
-It opens anywhere, offline: pictures, maps and the script that answers the pointer are in it, and
-nothing is fetched. Needs the extra `report` (jinja2).
+The file opens offline in any browser, because all images and scripts are embedded in it. This
+package requires jinja2, which is installed with `emgpr[report]`. The columns of the tables are
+defined in `columns.py`.
 """
 
 from emgpr.report.page import write_report

@@ -1,157 +1,118 @@
-"""How good the predictions are, and whether learning the outputs together helped."""
+"""The accuracy section: cross-validated errors, and a comparison with independent models."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from emgpr.estimators import CrossValidation, IndependentGP, TransferReport
-from emgpr.report.data import NAMED
-from emgpr.report.tables import Cell, Table, listed, name, number, percent, plus_minus, words
+from emgpr.cross_validation import CrossValidation, TransferReport
+from emgpr.estimators import IndependentGP, MultiOutputGP
+from emgpr.report.cells import Row, Table, join_names, number, percent
+from emgpr.report.columns import ERRORS, TRANSFER
+from emgpr.report.data import MAX_OUTPUTS_NAMED
 
-LEVEL = 0.95  # of the intervals that cross-validation gives
-WHERE = {
-    "site": "when all of a site is left out: as at a new place",
-    "output": "when one output of a site is left out: as where the others were measured",
+SCENARIOS = {
+    "site": "all outputs at a site left out, as at a new location",
+    "output": "one output at a site left out, as at a location where the others are measured",
 }
+WHERE = {"site": "At new locations", "output": "Where the other outputs are measured"}
+MIN_EXPLAINED = 0.005  # A smaller share of the variance is reported as "none".
 
 
 @dataclass(frozen=True)
-class Checks:
-    """What cross-validation found, and what outputs gained over being learned alone."""
+class Accuracy:
+    """Results of cross-validation, and comparisons with independent models (transfer reports)."""
 
-    found: Mapping[str, CrossValidation]  # by "site", and with several outputs by "output"
-    transfer: Mapping[str, TransferReport]  # likewise; none where there is no transfer
+    # The keys say what is left out: "site" (all outputs at a site) or, for joint models, "output".
+    errors: Mapping[str, CrossValidation]
+    transfer: Mapping[str, TransferReport]  # empty unless the model is joint
 
     @classmethod
-    def of(cls, model: Any) -> "Checks":
-        """Leaves out sites, and where there is something to transfer single readings too."""
-        together = model.n_outputs_ > 1 and not isinstance(model, IndependentGP)
-        kinds = ("site", "output") if together else ("site",)
-        found = {by: model.cross_validate(by) for by in kinds}
-        return cls(found, {by: model.transfer_report(by) for by in kinds if together})
+    def evaluate(cls, model: MultiOutputGP) -> "Accuracy":
+        """Cross-validate a model by site and, if it models outputs jointly, by output."""
+        is_joint = model.n_outputs_ > 1 and not isinstance(model, IndependentGP)
+        units = ("site", "output") if is_joint else ("site",)
+        errors = {by: model.cross_validate(by) for by in units}
+        return cls(errors, {by: model.transfer_report(by) for by in units if is_joint})
 
+    @property
+    def summary(self) -> pd.DataFrame:
+        """The errors of each output when all outputs at a site are left out."""
+        return self.errors["site"].summary()
 
-def error_table(found: CrossValidation, units: Mapping[str, str]) -> Table:
-    """Errors, scores and coverage of every output."""
-    rows = []
-    for output, row in found.summary().iterrows():
-        rows.append(
-            (
-                name(output),
-                words(units.get(str(output), "")),
-                number(row["n"]),
-                number(row["mae"]),
-                number(row["rmse"]),
-                percent(1 - row["smse"]),
-                number(row["crps"]),
-                number(row["nlpd"]),
-                percent(row["coverage"]),
-                honesty(row["coverage"], row["n"]),
-            )
-        )
-    heads = (
-        "output", "unit", "readings", "MAE", "RMSE", "variance explained", "CRPS", "NLPD",
-        "inside 95%", "intervals are",
-    )  # fmt: skip
-    return Table(f"Errors {WHERE[found.by]}", heads, rows).full()
-
-
-def honesty(share: float, n: float) -> Cell:
-    """Whether so many readings inside their 95% intervals are what chance would give."""
-    error = 2 * np.sqrt(LEVEL * (1 - LEVEL) / max(n, 1))
-    if not np.isfinite(share) or abs(share - LEVEL) <= error:
-        return words("as stated", "verdict good")
-    return words("too narrow", "verdict bad") if share < LEVEL else words("too wide", "verdict")
-
-
-def transfer_table(report: TransferReport, units: Mapping[str, str]) -> Table:
-    """Errors of every output together with the others and alone, and whether they differ."""
-    rows = []
-    marks = {"gains": "good", "loses": "bad"}
-    for output, row in report.table.iterrows():
-        rows.append(
-            (
-                name(output),
-                words(units.get(str(output), "")),
-                number(row["mae_alone"]),
-                number(row["mae"]),
-                percent(row["gain_percent"] / 100),
-                plus_minus(row["difference"], row["standard_error"]),
-                number(row["nlpd_alone"]),
-                number(row["nlpd"]),
-                words(row["verdict"], f"verdict {marks.get(row['verdict'], '')}".strip()),
-            )
-        )
-    heads = (
-        "output", "unit", "MAE alone", "MAE together", "gain", "difference ± s.e.", "NLPD alone",
-        "NLPD together", "verdict",
-    )  # fmt: skip
-    caption = f"Together against alone, {WHERE[report.by]}"
-    return Table(caption, heads, rows, report.sentence).full()
-
-
-def how_good(checks: Checks, units: Mapping[str, str]) -> str:
-    """The sentence about accuracy that comes first."""
-    summary = checks.found["site"].summary()
-    explained = (1 - summary["smse"]).dropna()
-    covered, mae = summary["coverage"].dropna(), summary["mae"]
-    if explained.empty:
-        how = "No output varies, so there is no variance to explain"
-    elif len(summary) <= NAMED:
-        told = [
-            f"{_share(share)} of {output} (mean absolute error "
-            f"{number(mae[str(output)]).text} {units.get(str(output), '')}".rstrip()
-            + ")"
-            for output, share in explained.items()
+    def error_tables(self, units: Mapping[str, str]) -> list[Table]:
+        """Return tables of errors, scores and interval coverage by output."""
+        return [
+            Table.build(f"Errors: {SCENARIOS[by]}", ERRORS, _rows(results.summary(), units))
+            for by, results in self.errors.items()
         ]
-        how = "With each site left out in turn, the model explains " + listed(
-            [told[0].replace(" of ", " of the variance of ", 1), *told[1:]]
-        )
-    else:
-        how = (
-            f"With each site left out in turn, the model explains between "
-            f"{_share(explained.min())} ({explained.idxmin()}) and {_share(explained.max())} "
-            f"({explained.idxmax()}) of the variance of an output, the median being "
-            f"{_share(explained.median())}"
-        )
-    return f"{how}. {_coverage(covered)}" if len(covered) else f"{how}."
+
+    def transfer_tables(self, units: Mapping[str, str]) -> list[Table]:
+        """Return tables that compare the joint model's errors with those of independent models."""
+        return [
+            Table.build(
+                f"Joint and independent models: {SCENARIOS[by]}",
+                TRANSFER,
+                _rows(report.table, units),
+                report.sentence,
+            )
+            for by, report in self.transfer.items()
+        ]
+
+    def error_sentence(self, units: Mapping[str, str]) -> str:
+        """Describe the variance explained and the coverage of the prediction intervals."""
+        summary = self.summary
+        explained, coverage = (1 - summary["smse"]).dropna(), summary["coverage"].dropna()
+        if explained.empty:
+            sentence = "No output varies, so there is no variance to explain."
+        elif len(summary) <= MAX_OUTPUTS_NAMED:
+            parts: list[str] = []
+            for output in map(str, explained.index):
+                of = "that of" if parts else "the variance of"
+                mae = f"{number(summary['mae'][output]).text} {units.get(output, '')}".strip()
+                share = _share(explained[output])
+                parts.append(f"{share} of {of} {output} (mean absolute error {mae})")
+            sentence = f"With each site left out in turn, the model explains {join_names(parts)}."
+        else:
+            sentence = (
+                "With each site left out in turn, the model explains between "
+                f"{_share(explained.min())} ({explained.idxmin()}) and {_share(explained.max())} "
+                f"({explained.idxmax()}) of the variance of an output, with a median of "
+                f"{_share(explained.median())}."
+            )
+        if coverage.empty:
+            return sentence
+        low, high = (percent(end).text for end in (coverage.min(), coverage.max()))
+        shares = low if low == high else f"{low} to {high}"
+        return f"{sentence} The 95% prediction intervals contain {shares} of the readings."
+
+    def transfer_sentence(self) -> str:
+        """Describe the effect of joint modelling. Return "" if the model is not joint."""
+        return " ".join(f"{WHERE[by]}, {_effect(report)}." for by, report in self.transfer.items())
+
+
+def _rows(table: pd.DataFrame, units: Mapping[str, str]) -> Sequence[Row]:
+    outputs = list(map(str, table.index))
+    named = table.assign(output=outputs, unit=[units.get(output, "") for output in outputs])
+    return named.to_dict("records")
 
 
 def _share(share: float) -> str:
-    return percent(share).text if share > 0.005 else "nothing"
+    return percent(share).text if share > MIN_EXPLAINED else "none"
 
 
-def _coverage(covered: pd.Series) -> str:
-    least, most = (percent(end).text for end in (covered.min(), covered.max()))
-    between = least if least == most else f"{least} to {most}"
-    return f"95% intervals hold {between} of the readings."
-
-
-def what_transfer_gave(checks: Checks) -> str:
-    """The sentence about learning outputs together; empty if they were not."""
-    said = []
-    for by, where in (("site", "At a new place"), ("output", "Where other outputs are known")):
-        report = checks.transfer.get(by)
-        if report is not None:
-            said.append(f"{where}, {_verdict(report)}.")
-    return " ".join(said)
-
-
-def _verdict(report: TransferReport) -> str:
-    table = report.table
-    gains, losing = table.index[table["verdict"] == "gains"], report.losing
-    parts = []
+def _effect(report: TransferReport) -> str:
+    table, losing = report.table, report.losing
+    gains = table.loc[table["verdict"] == "gains", "gain_percent"] / 100
+    effects = []
     if len(gains):
-        lower = table.loc[gains, "gain_percent"] / 100
-        if len(gains) <= NAMED:
-            told = listed(f"{output} by {percent(lower[output]).text}" for output in gains)
+        if len(gains) <= MAX_OUTPUTS_NAMED:
+            outputs = join_names(f"{output} by {percent(by).text}" for output, by in gains.items())
         else:
-            ends = f"{percent(lower.min()).text} to {percent(lower.max()).text}"
-            told = f"{len(gains)} of {len(table)} outputs by {ends}"
-        parts.append(f"learning together lowers the error of {told}")
+            ends = f"{percent(gains.min()).text} to {percent(gains.max()).text}"
+            outputs = f"{len(gains)} of the {len(table)} outputs by {ends}"
+        effects.append(f"reduces the error for {outputs}")
     if losing:
-        parts.append(f"raises that of {listed(losing)}" if parts else f"it harms {listed(losing)}")
-    return " and ".join(parts) or "no gain from learning the outputs together is seen"
+        effects.append(f"increases {'that' if effects else 'the error'} for {join_names(losing)}")
+    effect = " and ".join(effects) or "makes no significant difference"
+    return f"modelling the outputs jointly {effect}"

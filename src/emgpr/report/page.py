@@ -1,184 +1,179 @@
-"""The page: everything there is to say of a model, put into one file."""
+"""The content of a report, and its rendering as an HTML page."""
 
 import base64
 import copy
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from emgpr.estimators.wanted import units_by_name
-from emgpr.execution import counter
-from emgpr.geo import needed
-from emgpr.io.files import PathLike, folder, kind, writing
-from emgpr.plots.surface import running_on
-from emgpr.report import accuracy, data, fit, pictures, structure
-from emgpr.report.charts import charts
-from emgpr.report.names import Named
-from emgpr.report.provenance import Source, provenance
-from emgpr.report.settings import settings_table
-from emgpr.report.tables import Cell, number, percent
+from emgpr.estimators import MultiOutputGP
+from emgpr.io.files import check_folder_exists, file_ending, replace_when_complete
+from emgpr.mapping.variables import units_by_name
+from emgpr.optional_imports import import_optional
+from emgpr.parallel import progress_counter
+from emgpr.persistence import PathLike
+from emgpr.plots.surface import continuous_longitudes
+from emgpr.report import data, fit, structure
+from emgpr.report.accuracy import Accuracy
+from emgpr.report.cells import Cell, join_names, number, percent, quantity
+from emgpr.report.charts import create_charts
+from emgpr.report.figures import create_images
+from emgpr.report.provenance import Source, provenance_table
 
-ENDINGS = (".html", ".htm")
-SCRIPT = ("numbers", "plot", "map", "line", "start")  # of the page, in this order
+SUFFIXES = (".html", ".htm")
+# Each script uses definitions from the scripts before it.
+SCRIPTS = ("numbers", "plot", "map", "line", "main")
 
 
 def write_report(
-    model: Any,
+    model: MultiOutputGP | PathLike,
     path: PathLike,
     *,
     title: str | None = None,
     units: str | Mapping[str, str] | None = None,
     verbose: int = 0,
 ) -> Path:
-    """Write one HTML file about a fitted model, and give its path.
+    """Write a report on a fitted model to one HTML file, and return its path.
 
-    It holds what was measured and how well it is predicted, maps that show their values under the
-    pointer, calibration, what was learned, settings and provenance. It opens offline, in any
-    browser, and fetches nothing. Needs `pip install 'emgpr[report]'`.
+    The report shows the training data, cross-validated errors, calibration, interactive maps, and
+    the structure, parameters and provenance of the model. The file opens offline in any browser.
+    Requires `pip install 'emgpr[report]'`.
 
     Parameters
     ----------
-    model : fitted estimator, or path of a file that `save` wrote
-        Of a file, its name, size and checksum are in the report.
+    model : fitted estimator, or path of a file written by `save`
+        If a path is given, the report includes the name, size and checksum of the file.
     path : path ending in .html
-        A file that is there is replaced.
+        An existing file is replaced.
     title : str, optional
-        Instead of the names of the outputs.
+        By default, the title consists of the names of the outputs.
     units : str or dict, optional
-        Units of the outputs: one for all, or by name; those of inputs may be there too.
+        One unit for all outputs, or a dict with the units of outputs and inputs.
     verbose : int
-        1 shows progress.
+        Use 1 to show progress.
 
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
-    >>> from emgpr import EMGPR
+    >>> from emgpr import IndependentGP
     >>> from emgpr.datasets import jura_table
-    >>> jura = jura_table()
-    >>> model = EMGPR.paper(transform="log", n_members=3).fit(jura.X[:60], jura.Y[:60])
+    >>> jura = jura_table(["Ni"], withheld=None)
+    >>> model = IndependentGP(random_state=0).fit(jura.X[:60], jura.Y[:60])
     >>> with TemporaryDirectory() as here:
     ...     page = write_report(model, f"{here}/report.html", units="mg/kg").read_text("utf-8")
     >>> page[:15], len(page) < 8e6
     ('<!doctype html>', True)
     """
     target = Path(path)
-    kind(target, ENDINGS)
-    folder(target)
-    jinja2 = needed("jinja2", "A report", "report")
-    source = Source.of(model)
+    file_ending(target, SUFFIXES)
+    check_folder_exists(target)
+    jinja2 = import_optional("jinja2", "A report", "report")
+    source = Source.read(model)
     check_is_fitted(source.model)
-    page = _rendered(jinja2, _content(source, title, units, verbose))
-    with writing(target) as draft:
+    page = _render(jinja2, _content(source, title, units, verbose))
+    with replace_when_complete(target) as draft:
         draft.write_text(page, encoding="utf-8")
     return target
 
 
 def _content(source: Source, title: str | None, units: Any, verbose: int) -> dict[str, Any]:
-    """Everything that the template shows."""
+    """Return the variables of the template."""
     model = copy.copy(source.model)
-    model.verbose = 0  # one bar, of the parts of the page
+    model.verbose = 0  # Show the progress of the report, but not that of single predictions.
     X, Y = model.training_data()
-    around = running_on(model, X)
+    n_repeated = int(X.duplicated().sum())
+    X = continuous_longitudes(X, model.input_spec_)
     units = units_by_name(units, model.output_names_, list(X.columns))
-    steps: dict[str, Callable[[], Any]] = {
-        "checks": lambda: accuracy.Checks.of(model),
-        "named": lambda: Named.of(model, made["checks"].found["site"], units),
-        "charts": lambda: charts(model, X, Y, units),
-        "calibration": lambda: pictures.calibration(made["named"]),
-        "variograms": lambda: pictures.variograms(made["named"]),
-        "latents": lambda: pictures.latents(made["named"]),
-        "shares": lambda: pictures.shares(made["named"]),
-        "provenance": lambda: provenance(source),
-    }
-    made: dict[str, Any] = {}
-    with counter(len(steps), "Report: parts", verbose) as count:
-        for part, make in steps.items():
-            made[part] = make()
-            count()
-    checks = made["checks"]
-    return made | {
-        "title": title or data.titled(model),
-        "kind": type(model).__name__,
-        "what": data.what_where(model, around, Y, units),
-        "which": fit.model_sentence(model),
-        "good": accuracy.how_good(checks, units),
-        "gave": accuracy.what_transfer_gave(checks),
-        "figures": _figures(model, Y, checks),
-        "notices": fit.notices(model, data.repeated_sites(X)),
-        "outputs": data.outputs_table(model, Y, units),
-        "inputs": data.inputs_table(around, units),
-        "settings": settings_table(model),
-        "fit": fit.fit_table(model),
-        "trace": fit.trace(model),
-        "trace_sentence": fit.trace_sentence(model),
-        "errors": [accuracy.error_table(found, units) for found in checks.found.values()],
-        "transfer": [accuracy.transfer_table(one, units) for one in checks.transfer.values()],
+    with progress_counter(3, "Report: parts", verbose) as count:
+        accuracy = Accuracy.evaluate(model)
+        count()
+        charts = create_charts(model, units)
+        count()
+        images = create_images(model, accuracy.errors["site"], units)
+        count()
+    stages = model.fit_summary_.history
+    return {
+        "title": title or data.default_title(model.output_names_),
+        "model": model,
+        "summary": [
+            data.data_sentence(X, Y, units),
+            f"{accuracy.error_sentence(units)} {accuracy.transfer_sentence()}",
+        ],
+        "key_figures": _key_figures(model, Y, accuracy),
+        "n_repeated": n_repeated,
+        "conditioned_on": fit.conditioned_on(model),
+        "charts": charts,
+        "images": images,
+        "errors": accuracy.error_tables(units),
+        "transfer": accuracy.transfer_tables(units),
         "correlations": structure.correlation_tables(model),
-        "parts": structure.part_tables(model),
-        "latent_table": structure.latent_table(model, units),
-        "is_alone": model.n_outputs_ == 1,
+        "contributions": structure.contribution_tables(model),
+        "latents": structure.latent_table(model, units),
+        "outputs": data.output_table(Y, model.transforms_, units),
+        "inputs": data.input_table(X, units),
+        "fit": fit.result_table(model),
+        "stages": stages,
+        "trace": [stage._asdict() for stage in stages] if stages and len(stages) > 1 else None,
+        "parameters": fit.parameter_table(model),
+        "provenance": provenance_table(source),
     }
 
 
-def _figures(model: Any, Y: Any, checks: accuracy.Checks) -> list[tuple[str, Cell]]:
-    """A few numbers, large."""
-    summary = checks.found["site"].summary()
-    n, missing = int(Y.notna().to_numpy().sum()), float(Y.isna().to_numpy().mean())
-    several, Q = len(summary) > 1, len(model.kernels_)
+def _key_figures(
+    model: MultiOutputGP, Y: pd.DataFrame, accuracy: Accuracy
+) -> list[tuple[str, Cell]]:
+    """Return the key figures at the top of the page, as pairs of label and value."""
+    summary = accuracy.summary
+    D, Q, share = Y.shape[1], len(model.kernels_), float(Y.isna().to_numpy().mean())
+    coverage = (summary["coverage"] * summary["n"]).sum() / max(summary["n"].sum(), 1)
     return [
         ("sites", number(len(Y))),
-        ("outputs" if several else "output", number(len(summary))),
-        (f"readings, {percent(missing).text if missing else 'none'} missing", number(n)),
+        ("outputs" if D > 1 else "output", number(D)),
+        (f"readings, {percent(share).text if share else 'none'} missing", number(Y.count().sum())),
         (
-            "of variance explained" + (" (median output)" if several else ""),
-            percent(float((1 - summary["smse"]).median())),
+            "of variance explained" + (" (median output)" if D > 1 else ""),
+            percent((1 - summary["smse"]).median()),
         ),
-        ("of readings inside their 95% intervals", percent(_inside(checks, n))),
-        ("latent process" + ("es" if Q > 1 else ""), number(Q)),
+        ("of readings inside their 95% intervals", percent(coverage)),
+        ("latent processes" if Q > 1 else "latent process", number(Q)),
     ]
 
 
-def _inside(checks: accuracy.Checks, n: int) -> float:
-    summary = checks.found["site"].summary()
-    return float((summary["coverage"] * summary["n"]).sum() / max(n, 1))
-
-
-def _rendered(jinja2: Any, content: dict[str, Any]) -> str:
+def _render(jinja2: Any, content: dict[str, Any]) -> str:
+    """Return the page as HTML, with a security policy that allows only its own script and style."""
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_text),
+        loader=jinja2.FunctionLoader(_read),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters |= {
+        "quantity": quantity,
+        "join_names": join_names,
+        "number": lambda value, digits: number(value, digits).text,
+    }
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
-    parts = "\n".join(_text(f"script/{part}.js") for part in SCRIPT)
+    parts = "\n".join(_read(f"script/{name}.js") for name in SCRIPTS)
     script = f'"use strict";\n{{\n{parts}}}\n'
-    style = _text("style.css") + structure.heat_style()
-    return environment.get_template("template.html").render(
-        content,
-        script=script,
-        style=style,
-        policy="; ".join(
-            [
-                "default-src 'none'",
-                "img-src data:",
-                f"script-src 'sha256-{_hash(script)}'",
-                f"style-src 'sha256-{_hash(style)}'",
-                "base-uri 'none'",
-                "form-action 'none'",
-            ]
-        ),
+    style = _read("style.css") + structure.heat_map_style()
+    policy = (
+        f"default-src 'none'; img-src data:; script-src 'sha256-{_sha256(script)}'; "
+        f"style-src 'sha256-{_sha256(style)}'; base-uri 'none'; form-action 'none'"
     )
+    template = environment.get_template("template.html")
+    page: str = template.render(content, script=script, style=style, policy=policy)
+    return page
 
 
-def _text(name: str) -> str:
+def _read(name: str) -> str:
     return files("emgpr.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _hash(text: str) -> str:
+def _sha256(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")

@@ -1,4 +1,4 @@
-"""Where a report comes from: versions, seed, time, and checksums that others can make again."""
+"""The provenance section: versions, seed, time, and checksums of the data and the model."""
 
 import hashlib
 import os
@@ -10,65 +10,67 @@ from typing import Any
 import matplotlib
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 
-from emgpr.estimators import load
-from emgpr.estimators.base import MultiOutputGP
-from emgpr.estimators.stored import FORMAT, VERSION, circumstances
-from emgpr.io.files import existing
-from emgpr.persistence import read
-from emgpr.report.tables import Table, name, number, words
+from emgpr.estimators import MultiOutputGP, load
+from emgpr.io.files import existing_file
+from emgpr.model_files.files import FORMAT, VERSION
+from emgpr.model_files.files import provenance as environment
+from emgpr.persistence import PathLike, read
+from emgpr.report.cells import Cell, Table, code, number, words
 
-DIGITS = (
-    9  # of a column's largest value: what is lost on the way to standard units and back is less
-)
+# The values of a column are rounded to the ninth significant digit of the largest value.
+# Standardising values and transforming them back does not change these digits.
+CHECKSUM_DIGITS = 9
 
 
 @dataclass(frozen=True)
 class Source:
-    """A model, and the file it came from if there was one."""
+    """A fitted model and, if it was loaded from a file, that file's name, size and checksum."""
 
-    model: Any
-    path: Path | None = None
-    sha256: str = ""
-    size: int = 0
-    created: str = ""
-    writer: str = ""
+    model: MultiOutputGP
+    file_facts: dict[str, Cell]
 
     @classmethod
-    def of(cls, given: Any) -> "Source":
-        """The model itself, or the one in a file."""
-        if isinstance(given, MultiOutputGP):
-            return cls(given)
-        if not isinstance(given, str | os.PathLike):
+    def read(cls, model: MultiOutputGP | PathLike) -> "Source":
+        """Create the source from a fitted model or from the path of a model file."""
+        if isinstance(model, MultiOutputGP):
+            return cls(model, {})
+        if not isinstance(model, str | os.PathLike):
             raise TypeError(
-                f"a report is of a fitted estimator of emgpr, or of the path of a model file; "
-                f"got a {type(given).__name__}."
+                "A report needs a fitted estimator that keeps its training readings (EMGPR, ICM, "
+                "LMC, SLFM or IndependentGP), or the path of a model file; got "
+                f"{type(model).__name__}."
             )
-        path = existing(given)
-        model = load(path)
-        if not isinstance(model, MultiOutputGP):
+        path = existing_file(model)
+        loaded = load(path)
+        if not isinstance(loaded, MultiOutputGP):
             raise TypeError(
-                f"{path} holds a model of class {type(model).__name__}, which keeps no readings; "
-                "a report shows them. Report on an estimator that does, such as EMGPR."
+                f"{path} contains a model of class {type(loaded).__name__}, which does not keep "
+                "its training readings, but a report needs them. Use a model that keeps them, "
+                "such as EMGPR."
             )
-        header, _ = read(path, FORMAT, VERSION)
-        content = path.read_bytes()
-        return cls(
-            model,
-            path,
-            hashlib.sha256(content).hexdigest(),
-            len(content),
-            str(header.get("created", "")),
-            str(dict(header.get("versions") or {}).get("emgpr", "")),
-        )
+        return cls(loaded, _file_facts(path))
+
+
+def _file_facts(path: Path) -> dict[str, Cell]:
+    header, _ = read(path, FORMAT, VERSION)
+    content = path.read_bytes()
+    version = dict(header.get("versions") or {}).get("emgpr", "")
+    return {
+        "Model file": code(path.name),
+        "Model file, written": words(f"{header.get('created', '')} by emgpr {version}"),
+        "Model file, bytes": number(len(content)),
+        "Model file, SHA-256": code(hashlib.sha256(content).hexdigest(), "hash"),
+    }
 
 
 def checksum(X: Any, Y: Any) -> str:
-    """SHA-256 of a table of inputs and outputs, to see whether a model was fitted to it.
+    """Return the SHA-256 of a table, to check whether a model was fitted to it.
 
-    Of what `training_data` gives, and of the table that went into `fit`, it is the same: values
-    count to nine digits of the largest in their column, rows without a reading and the names of
-    columns do not. The order of rows and columns does.
+    The result is the same for the table passed to `fit` and for `training_data()`. It depends on
+    the order of rows and columns, but not on column names or rows without readings. The values of
+    each column are rounded to the ninth significant digit of its largest value.
 
     >>> X, Y = np.array([[0.0], [1.0], [2.0]]), np.array([0.1 + 0.2, 1.0, np.nan])
     >>> checksum(X, Y) == checksum(X[:2], [0.3, 1.0]), checksum(X, Y) == checksum(X, 2 * Y)
@@ -82,35 +84,25 @@ def checksum(X: Any, Y: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _rounded(column: np.ndarray) -> np.ndarray:
-    """To so many digits of the largest."""
+def _rounded(column: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
     largest = np.nanmax(np.abs(column), initial=0.0)
-    decimals = DIGITS - ceil(log10(largest)) if largest > 0 else 0
-    return np.round(column, decimals) + 0.0  # no −0
+    decimals = CHECKSUM_DIGITS - ceil(log10(largest)) if largest > 0 else 0
+    return np.round(column, decimals) + 0.0  # Adding 0 turns −0 into 0.
 
 
-def provenance(source: Source) -> Table:
-    """A row for everything that one needs to know to make the same again."""
-    now = circumstances()
-    X, Y = source.model.training_data()
-    rows = [
-        ("Report made", words(now["created"])),
-        *((package, words(version)) for package, version in now["versions"].items()),
-        ("matplotlib", words(matplotlib.__version__)),
-        ("Seed (random_state)", words(repr(source.model.random_state), "code")),
-        ("Training data, SHA-256", words(checksum(X, Y), "code hash")),
-    ]
-    if source.path is not None:
-        rows += [
-            ("Model file", words(source.path.name, "code")),
-            ("Model file, written", words(f"{source.created} by emgpr {source.writer}")),
-            ("Model file, bytes", number(source.size)),
-            ("Model file, SHA-256", words(source.sha256, "code hash")),
-        ]
-    return Table(
-        "Where this report comes from",
-        ("", ""),
-        [(name(what), value) for what, value in rows],
-        "The checksum of the training data is that of emgpr.report.checksum(X, Y): of the table "
-        "that went into the fit it gives the same.",
+def provenance_table(source: Source) -> Table:
+    """Return a table of the versions, seed and checksums needed to reproduce the report."""
+    now = environment()
+    facts = {
+        "Report created": words(now["created"]),
+        **{package: words(version) for package, version in now["versions"].items()},
+        "matplotlib": words(matplotlib.__version__),
+        "Seed (random_state)": code(repr(source.model.random_state)),
+        "Training data, SHA-256": code(checksum(*source.model.training_data()), "hash"),
+        **source.file_facts,
+    }
+    note = (
+        "To check whether a table holds the training data, compare its checksum, "
+        "emgpr.report.checksum(X, Y), with the checksum above."
     )
+    return Table.of_facts("Origin of this report", facts, note)

@@ -1,118 +1,92 @@
-"""How the outputs go together: correlations, latent processes and what each brings."""
+"""The section on model structure: correlations between outputs, and latent processes."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import matplotlib
 import numpy as np
+from jaxtyping import Float
 from matplotlib.colors import to_hex
 
-from emgpr.geo import is_geographic
+from emgpr.estimators import MultiOutputGP
+from emgpr.plots.coregionalization import noise_correlation
 from emgpr.plots.labels import DIVERGING
-from emgpr.report.tables import Cell, Table, name, number, percent, words
+from emgpr.report.cells import MISSING, Cell, Table, name
+from emgpr.report.columns import latent_columns
 
-STEPS = 21  # colours from −1 to 1
-PARTS = 8  # latents up to which each one's part is shown
+N_COLOURS = 21  # for correlations from −1 to 1
+MAX_LATENTS_SHOWN = 8  # number of latents, each of which has its own table
+MIN_LIGHT = 0.2  # On a background with a higher luminance, text is black.
 
 
-def correlation_tables(model: Any) -> list[Table]:
-    """Of the signals and, where it was learned, of the noises; as heat maps."""
-    names = model.output_names_
-    if len(names) < 2:
+def correlation_tables(model: MultiOutputGP) -> list[Table]:
+    """Return a table of the signal correlations and, if fitted, one of the noise correlations."""
+    if model.n_outputs_ < 2:
         return []
-    parts = model.signal_correlations()
-    tables = [
-        heat_map("Correlation of the signals at a place", parts.sum(axis=0), names),
-    ]
-    noise = np.asarray(model.noise_)
-    if noise.ndim == 2:
-        spread = np.sqrt(np.diagonal(noise))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            table = noise / np.outer(spread, spread)
-        tables.append(heat_map("Correlation of the noises of a sample", table, names))
+    names, signals = model.output_names_, model.signal_correlations().sum(axis=0)
+    tables = [heat_map("Correlation of the signals at a location", signals, names)]
+    noise = noise_correlation(model)
+    if noise is not None:
+        tables.append(heat_map("Correlation of the noise within a sample", noise, names))
     return tables
 
 
-def part_tables(model: Any) -> list[Table]:
-    """What each of a few latents brings to the correlations: they sum to that of the signals."""
+def contribution_tables(model: MultiOutputGP) -> list[Table]:
+    """Return a table of each latent's contribution, or [] if there are too many latents."""
     parts = model.signal_correlations()
-    if model.n_outputs_ < 2 or not 1 < len(parts) <= PARTS:
+    if model.n_outputs_ < 2 or not 1 < len(parts) <= MAX_LATENTS_SHOWN:
         return []
     return [
-        heat_map(f"Part of latent {q} in it", part, model.output_names_)
+        heat_map(f"Contribution of latent {q}", part, model.output_names_)
         for q, part in enumerate(parts)
     ]
 
 
-def heat_map(caption: str, values: np.ndarray, names: Sequence[str]) -> Table:
-    """Numbers between −1 and 1, coloured."""
+def heat_map(caption: str, values: Float[np.ndarray, "D D"], names: Sequence[str]) -> Table:
+    """Return a table of correlations with coloured cells."""
     rows = [
-        (name(row), *(_heat(value) for value in line))
-        for row, line in zip(names, values, strict=True)
+        (name(output), *map(_heat_cell, row)) for output, row in zip(names, values, strict=True)
     ]
     return Table(caption, ("", *names), rows, is_heat_map=True)
 
 
-def _heat(value: float) -> Cell:
+def _heat_cell(value: float) -> Cell:
     if not np.isfinite(value):
-        return Cell("–", mark="heat")
-    step = round((np.clip(value, -1, 1) + 1) / 2 * (STEPS - 1))
-    text = f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−")  # no −0.00
+        return Cell(MISSING, style="heat")
+    step = round((np.clip(value, -1, 1) + 1) / 2 * (N_COLOURS - 1))
+    text = f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−")  # Adding 0 avoids −0.00.
     return Cell(text, float(value), f"heat h{step}")
 
 
-def heat_style() -> str:
-    """Rules of a style sheet for the colours of a heat map."""
-    colours = matplotlib.colormaps[DIVERGING](np.linspace(0, 1, STEPS))
-    light = colours[:, :3] ** 2.2 @ [0.2126, 0.7152, 0.0722]  # luminance, as contrast is told
+def heat_map_style() -> str:
+    """Return the CSS rules for the colours of heat maps."""
+    colours = matplotlib.colormaps[DIVERGING](np.linspace(0, 1, N_COLOURS))
+    luminance = colours[:, :3] ** 2.2 @ [0.2126, 0.7152, 0.0722]
+    inks = np.where(luminance > MIN_LIGHT, "#111", "#fff")
     return "".join(
-        f".h{step}{{background:{to_hex(colour)};color:{'#111' if light[step] > 0.2 else '#fff'}}}\n"
-        for step, colour in enumerate(colours)
+        f".h{step}{{background:{to_hex(colour)};color:{ink}}}\n"
+        for step, (colour, ink) in enumerate(zip(colours, inks, strict=True))
     )
 
 
-def latent_table(model: Any, units: Mapping[str, str]) -> Table:
-    """Every latent: its kernel, length-scale, and share of each output's variance; then noise."""
+def latent_table(model: MultiOutputGP, units: Mapping[str, str]) -> Table:
+    """Return a table of the latents and the noise, with their kernels and variance shares."""
     shares = model.variance_shares_
     rows = [
-        (
-            name(column),
-            *_kernel(model.kernels_[q] if q < len(model.kernels_) else None),
-            *(percent(shares.loc[output, column]) for output in shares.index),
-        )
-        for q, column in enumerate(shares.columns)
+        {"process": column, "kernel": kernel, "shares": shares[column]}
+        for column, kernel in zip(shares.columns, (*model.kernels_, None), strict=True)
     ]
-    unit = scale_unit(model, units)
-    heads = (
-        "process", "kernel", f"length-scale ({unit})" if unit else "length-scale",
-        *(f"of {output}" for output in shares.index),
-    )  # fmt: skip
-    return Table(
-        "Latent processes, and their share of the variance of every output",
-        heads,
+    return Table.build(
+        "Latent processes and their shares of each output's variance",
+        latent_columns(model.output_names_, length_scale_unit(model, units)),
         rows,
-        "Shares are on the scale that the model works on, after transforms.",
+        "The shares refer to the transformed and standardised outputs.",
     )
 
 
-def scale_unit(model: Any, units: Mapping[str, str]) -> str:
-    """The unit of length-scales: km on the globe, else that of all inputs if they share one."""
-    if is_geographic(model.crs):
-        return "km" if model.n_features_in_ == 2 else ""
+def length_scale_unit(model: MultiOutputGP, units: Mapping[str, str]) -> str:
+    """Return the unit of length-scales: km for inputs in degrees, otherwise the inputs' unit."""
     X, _ = model.training_data()
-    of = {units.get(column, "") for column in X.columns}
-    return of.pop() if len(of) == 1 else ""
-
-
-def _kernel(kernel: Any) -> tuple[Cell, Cell]:
-    """Of noise there is none."""
-    if kernel is None:
-        return words(""), words("")
-    scale = kernel.get_params().get("length_scale")
-    if scale is None:
-        return words(repr(kernel), "code"), words("–", "number")
-    if np.ndim(scale) == 0:
-        return words(repr(kernel), "code"), number(scale)
-    return words(repr(kernel), "code"), words(
-        " × ".join(number(one).text for one in scale), "number"
-    )
+    if model.input_spec_.coordinates.degrees:
+        return "km" if X.shape[1] == 2 else ""
+    input_units = {units.get(column, "") for column in X.columns}
+    return input_units.pop() if len(input_units) == 1 else ""

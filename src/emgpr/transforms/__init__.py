@@ -1,29 +1,28 @@
-"""Output transforms, and how a belief travels back through them."""
+"""Output transforms, and conversion of predictive distributions to original units.
 
-from emgpr.transforms.choice import Held, candidates, choose_transforms
-from emgpr.transforms.fitted import Fitted
-from emgpr.transforms.maps import (
-    Identity,
-    Log,
-    Map,
-    NormalScore,
-    YeoJohnson,
-    is_constant,
-)
-from emgpr.transforms.marginals import NAMED, Marginals, one_each
+To add a transform, write a subclass of `base.NamedTransform` and list it in `registry.TRANSFORMS`.
+"""
+
+from emgpr.transforms.automatic import LeftOutScores, candidates, choose_transforms
+from emgpr.transforms.base import Transform
+from emgpr.transforms.builtin import Identity, Log, NormalScore, YeoJohnson
+from emgpr.transforms.registry import TRANSFORM_NAMES, TRANSFORMS
+from emgpr.transforms.scaler import OutputScaler, is_constant, transform_per_output
+from emgpr.transforms.sklearn_adapter import FittedTransformer
 
 __all__ = [
-    "NAMED",
-    "Fitted",
-    "Held",
+    "TRANSFORMS",
+    "TRANSFORM_NAMES",
+    "FittedTransformer",
     "Identity",
+    "LeftOutScores",
     "Log",
-    "Map",
-    "Marginals",
     "NormalScore",
+    "OutputScaler",
+    "Transform",
     "YeoJohnson",
     "candidates",
     "choose_transforms",
     "is_constant",
-    "one_each",
+    "transform_per_output",
 ]

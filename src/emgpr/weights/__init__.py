@@ -1,22 +1,29 @@
-"""Step 2: how every task hears every latent process, given the processes; and the joint ascent."""
+"""Step 2, which fits the weights of the latent processes, and the joint optimisation."""
 
 from emgpr.weights.align import aligned
-from emgpr.weights.fit import FittedWeights, fit_weights, thinned, without_transfer
-from emgpr.weights.refine import Refined, Stage, refine
-from emgpr.weights.start import Mixture, apart, arrange, silenced, with_own_parts
+from emgpr.weights.fit import FittedWeights, fit_weights, subsample_batches
+from emgpr.weights.initial import (
+    decouple_constant_outputs,
+    independent_parameters,
+    initial_parameters,
+    with_output_variances,
+)
+from emgpr.weights.joint import RefinedModel, Stage, maximise, refine
+from emgpr.weights.parameters import LMCParameters, ParameterVector
 
 __all__ = [
     "FittedWeights",
-    "Mixture",
-    "Refined",
+    "LMCParameters",
+    "ParameterVector",
+    "RefinedModel",
     "Stage",
     "aligned",
-    "apart",
-    "arrange",
+    "decouple_constant_outputs",
     "fit_weights",
+    "independent_parameters",
+    "initial_parameters",
+    "maximise",
     "refine",
-    "silenced",
-    "thinned",
-    "with_own_parts",
-    "without_transfer",
+    "subsample_batches",
+    "with_output_variances",
 ]

@@ -1,4 +1,5 @@
-// A line over one input, with its band and readings; or over the stages of a fit.
+// Line charts: predictions against one input, with intervals and readings, or the log-likelihood
+// against the stages of the optimisation.
 
 class LinePlot extends Plot {
   constructor(element, group, series) {
@@ -7,26 +8,26 @@ class LinePlot extends Plot {
     this.readout = element.closest(".card")?.querySelector(".readout") ?? null;
     const { xs } = this;
     [this.x0, this.x1] = [xs[0], xs[xs.length - 1]];
-    const heights = [...this.centre, ...(this.low ?? []), ...(this.high ?? []), ...(this.readings ?? [])];
-    const finite = heights.filter((v) => Number.isFinite(v) && (!this.log || v > 0));
+    const values = [...this.centre, ...(this.low ?? []), ...(this.high ?? []), ...(this.readings ?? [])];
+    const finite = values.filter((v) => Number.isFinite(v) && (!this.log || v > 0));
     let [low, high] = [Math.min(...finite), Math.max(...finite)];
     if (this.log) [this.y0, this.y1] = [low / 1.05, high * 1.05];
     else {
-      const room = 0.05 * (high - low) || 1;
-      [this.y0, this.y1] = [low - room, high + room];
+      const margin = 0.05 * (high - low) || 1;
+      [this.y0, this.y1] = [low - margin, high + margin];
     }
-    const beside = 0.015 * (this.x1 - this.x0) || 0.5;
-    [this.x0, this.x1] = [this.x0 - beside, this.x1 + beside];
+    const margin = 0.015 * (this.x1 - this.x0) || 0.5;
+    [this.x0, this.x1] = [this.x0 - margin, this.x1 + margin];
   }
 
   ratio() { return 0.5; }
 
-  beside() { return 12; }
+  rightMargin() { return 12; }
 
   render(pen, colours) {
     const { xs } = this;
     pen.clearRect(0, 0, this.width, this.height);
-    this.axes(pen, colours, this.right, this.up);
+    this.axes(pen, colours, this.xLabel, this.yLabel);
     pen.save();
     pen.beginPath();
     pen.rect(this.box.left, this.box.top, this.box.width, this.box.height);
@@ -61,10 +62,10 @@ class LinePlot extends Plot {
     const x = this.dx(px);
     let index = 0;
     this.xs.forEach((at, i) => { if (Math.abs(at - x) < Math.abs(this.xs[index] - x)) index = i; });
-    let site = -1, least = near;
+    let site = -1, least = HIT_RADIUS;
     (this.readings ?? []).forEach((reading, i) => {
-      const away = Math.hypot(this.px(this.sites[i]) - px, this.py(reading) - py);
-      if (away < least) [site, least] = [i, away];
+      const distance = Math.hypot(this.px(this.sites[i]) - px, this.py(reading) - py);
+      if (distance < least) [site, least] = [i, distance];
     });
     return { index, site };
   }
@@ -75,24 +76,24 @@ class LinePlot extends Plot {
     return { index: Math.max(0, Math.min(last, index)), site: -1 };
   }
 
-  where({ index }) { return [this.px(this.xs[index]), this.py(this.centre[index])]; }
+  pixel({ index }) { return [this.px(this.xs[index]), this.py(this.centre[index])]; }
 
   value({ index }) {
-    const told = this.std ? give(this.centre[index], this.std[index]) : plain(this.centre[index], 8);
-    return `${told} ${this.unit}`.trim();
+    const text = this.std ? formatWithStd(this.centre[index], this.std[index]) : format(this.centre[index], 8);
+    return `${text} ${this.unit}`.trim();
   }
 
   lines(at) {
-    const said = [`${this.name} ${this.value(at)}`.trim(), this.place(at.index)];
-    if (this.low) said.push(`95%: ${plain(this.low[at.index])} to ${plain(this.high[at.index])}`);
-    if (at.site >= 0) said.push(`measured: ${plain(this.readings[at.site], 5)} at ${plain(this.sites[at.site], 5)}`);
-    return said;
+    const lines = [`${this.name} ${this.value(at)}`.trim(), this.location(at.index)];
+    if (this.low) lines.push(`95% interval: ${format(this.low[at.index])} to ${format(this.high[at.index])}`);
+    if (at.site >= 0) lines.push(`measured: ${format(this.readings[at.site], 5)} at ${format(this.sites[at.site], 5)}`);
+    return lines;
   }
 
-  line(at) { return `${this.value(at)} at ${this.place(at.index)}`; }
+  summary(at) { return `${this.value(at)} at ${this.location(at.index)}`; }
 
   mark(at) {
-    const pen = this.over.getContext("2d"), colours = theme(), [px, py] = this.where(at);
+    const pen = this.overlay.getContext("2d"), colours = theme(), [px, py] = this.pixel(at);
     pen.strokeStyle = colours.muted;
     pen.lineWidth = 1;
     pen.beginPath();

@@ -1,4 +1,4 @@
-// A map of two inputs: coloured cells, readings, and a bar of colours.
+// A map for two inputs, with coloured cells, readings and a colour bar.
 
 class MapPlot extends Plot {
   constructor(element, group, output, what) {
@@ -18,21 +18,26 @@ class MapPlot extends Plot {
 
   ratio() { return this.group.aspect; }
 
-  // Room for the bar of colours and its numbers; that of the widest is left beside every map.
-  besideBar() {
+  // Width of the colour bar and its labels. All maps leave room for the widest colour bar.
+  colourBarWidth() {
     const pen = this.base.getContext("2d");
-    pen.font = font;
-    return 32 + Math.max(8, ...this.scale.ticks.map((tick) => pen.measureText(plain(tick)).width));
+    pen.font = FONT;
+    return 32 + Math.max(8, ...this.scale.ticks.map((tick) => pen.measureText(format(tick)).width));
   }
 
-  shade(value) {
+  // Return the position of a value on the colour scale, between 0 and 1.
+  fraction(value) {
     const { low, high, log } = this.scale;
-    const at = log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
+    return log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
+  }
+
+  colourIndex(value) {
+    const { low } = this.scale, at = this.fraction(value);
     return Number.isFinite(at) ? Math.max(0, Math.min(255, Math.floor(at * 256))) : value > low ? 255 : 0;
   }
 
-  css(value) {
-    const i = 3 * this.shade(value);
+  cssColour(value) {
+    const i = 3 * this.colourIndex(value);
     return `rgb(${this.colours[i]} ${this.colours[i + 1]} ${this.colours[i + 2]})`;
   }
 
@@ -47,7 +52,7 @@ class MapPlot extends Plot {
       for (let column = 0; column < x.n; column++) {
         const value = this.values[row * x.n + column];
         if (Number.isNaN(value)) continue;
-        const from = 3 * this.shade(value), to = 4 * ((y.n - 1 - row) * x.n + column);
+        const from = 3 * this.colourIndex(value), to = 4 * ((y.n - 1 - row) * x.n + column);
         for (let c = 0; c < 3; c++) pixels.data[to + c] = this.colours[from + c];
         pixels.data[to + 3] = 255;
       }
@@ -56,30 +61,30 @@ class MapPlot extends Plot {
     return small;
   }
 
-  beside() { return Math.max(...this.group.plots.map((plot) => plot.besideBar())); }
+  rightMargin() { return Math.max(...this.group.plots.map((plot) => plot.colourBarWidth())); }
 
   render(pen, colours) {
     const { left, top, width, height } = this.box;
-    const [right, up] = this.group.inputs;
+    const [x, y] = this.group.inputs;
     pen.clearRect(0, 0, this.width, this.height);
-    this.axes(pen, colours, withUnit(right), withUnit(up));
+    this.axes(pen, colours, withUnit(x), withUnit(y));
     pen.imageSmoothingEnabled = false;
-    pen.drawImage(this.picture ??= this.image(), left, top, width, height);
-    if (this.group.marked) this.sites(pen);
-    this.bar(pen, colours);
+    pen.drawImage(this.cells ??= this.image(), left, top, width, height);
+    if (this.group.showsReadings) this.drawReadings(pen);
+    this.drawColourBar(pen, colours);
   }
 
-  sites(pen) {
+  drawReadings(pen) {
     const { xs, ys } = this.group;
     for (let i = 0; i < xs.length; i++) {
       const value = this.output.readingValues[i];
       if (Number.isNaN(value)) continue;
-      const big = this.what === "centre";
+      const isLarge = this.what === "centre";
       pen.beginPath();
-      pen.arc(this.px(xs[i]), this.py(ys[i]), big ? 3 : 1.2, 0, 2 * Math.PI);
-      pen.fillStyle = big ? this.css(value) : "#ffffff";
+      pen.arc(this.px(xs[i]), this.py(ys[i]), isLarge ? 3 : 1.2, 0, 2 * Math.PI);
+      pen.fillStyle = isLarge ? this.cssColour(value) : "#ffffff";
       pen.fill();
-      if (big) {
+      if (isLarge) {
         pen.lineWidth = 0.9;
         pen.strokeStyle = "#ffffff";
         pen.stroke();
@@ -87,7 +92,7 @@ class MapPlot extends Plot {
     }
   }
 
-  bar(pen, colours) {
+  drawColourBar(pen, colours) {
     const { left, top, width, height } = this.box;
     const x = left + width + 12;
     for (let i = 0; i < 256; i++) {
@@ -97,29 +102,27 @@ class MapPlot extends Plot {
     pen.fillStyle = colours.muted;
     pen.textAlign = "left";
     pen.textBaseline = "middle";
-    for (const tick of this.scale.ticks) pen.fillText(plain(tick), x + 16, this.onBar(tick));
+    for (const tick of this.scale.ticks) pen.fillText(format(tick), x + 16, this.barLevel(tick));
   }
 
-  onBar(value) {
-    const { low, high, log } = this.scale;
-    const at = log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
-    return this.box.top + this.box.height * (1 - Math.max(0, Math.min(1, at)));
+  barLevel(value) {
+    return this.box.top + this.box.height * (1 - Math.max(0, Math.min(1, this.fraction(value))));
   }
 
   find(px, py) {
     const { x, y } = this.group;
     const column = Math.max(0, Math.min(x.n - 1, Math.round((this.dx(px) - x.first) / x.step)));
     const row = Math.max(0, Math.min(y.n - 1, Math.round((this.dy(py) - y.first) / y.step)));
-    return { column, row, site: this.nearest(px, py, near) };
+    return { column, row, site: this.nearest(px, py, HIT_RADIUS) };
   }
 
-  nearest(px, py, within) {
+  nearest(px, py, radius) {
     const { xs, ys } = this.group;
-    let found = -1, least = within;
+    let found = -1, least = radius;
     for (let i = 0; i < xs.length; i++) {
       if (Number.isNaN(this.output.readingValues[i])) continue;
-      const away = Math.hypot(this.px(xs[i]) - px, this.py(ys[i]) - py);
-      if (away < least) [found, least] = [i, away];
+      const distance = Math.hypot(this.px(xs[i]) - px, this.py(ys[i]) - py);
+      if (distance < least) [found, least] = [i, distance];
     }
     return found;
   }
@@ -129,12 +132,12 @@ class MapPlot extends Plot {
     let column = at ? at.column + right : Math.floor(x.n / 2), row = at ? at.row + up : Math.floor(y.n / 2);
     column = Math.max(0, Math.min(x.n - 1, column));
     row = Math.max(0, Math.min(y.n - 1, row));
-    const [px, py] = this.where({ column, row });
+    const [px, py] = this.pixel({ column, row });
     const half = Math.max(this.box.width / x.n, this.box.height / y.n) / 2;
     return { column, row, site: this.nearest(px, py, Math.max(half, 4)) };
   }
 
-  where({ column, row }) {
+  pixel({ column, row }) {
     const { x, y } = this.group;
     return [this.px(x.first + column * x.step), this.py(y.first + row * y.step)];
   }
@@ -143,31 +146,31 @@ class MapPlot extends Plot {
     const i = row * this.group.x.n + column;
     const centre = this.output.centreValues[i];
     if (Number.isNaN(centre)) return null;
-    return `${give(centre, this.output.stdValues[i])} ${this.output.unit}`.trim();
+    return `${formatWithStd(centre, this.output.stdValues[i])} ${this.output.unit}`.trim();
   }
 
-  place({ column, row }) {
+  location({ column, row }) {
     const { x, y, inputs, degrees } = this.group;
     const right = x.first + column * x.step, up = y.first + row * y.step;
-    const first = position(degrees ? around(right) : right, x.step);
-    return `${inputs[0].name} ${first}, ${inputs[1].name} ${position(up, y.step)}`;
+    const first = formatCoordinate(degrees ? wrapLongitude(right) : right, x.step);
+    return `${inputs[0].name} ${first}, ${inputs[1].name} ${formatCoordinate(up, y.step)}`;
   }
 
   lines(at) {
     const value = this.value(at);
-    const said = [value ? `${this.output.name} ${value}` : "outside the outline of the sites", this.place(at)];
-    if (at.site >= 0) said.push(`measured here: ${plain(this.output.readingValues[at.site], 5)} ${this.output.unit}`.trim());
-    return said;
+    const lines = [value ? `${this.output.name} ${value}` : "outside the convex hull of the sites", this.location(at)];
+    if (at.site >= 0) lines.push(`measured here: ${format(this.output.readingValues[at.site], 5)} ${this.output.unit}`.trim());
+    return lines;
   }
 
-  line(at) {
+  summary(at) {
     const value = this.value(at);
-    return value ? `${value} at ${this.place(at)}` : `${this.place(at)}: outside the outline of the sites`;
+    return value ? `${value} at ${this.location(at)}` : `${this.location(at)}: outside the convex hull of the sites`;
   }
 
   mark(at) {
-    const pen = this.over.getContext("2d"), { left, top, width, height } = this.box;
-    const [px, py] = this.where(at), { x, y } = this.group;
+    const pen = this.overlay.getContext("2d"), { left, top, width, height } = this.box;
+    const [px, py] = this.pixel(at), { x, y } = this.group;
     const w = width / x.n, h = height / y.n;
     for (const [colour, thick] of [["rgb(0 0 0 / 0.45)", 2.5], ["#ffffff", 1]]) {
       pen.strokeStyle = colour;
@@ -190,7 +193,7 @@ class MapPlot extends Plot {
     const value = this.values[at.row * x.n + at.column];
     if (Number.isNaN(value)) return;
     pen.fillStyle = theme().ink;
-    const bar = left + width + 12, level = this.onBar(value);
+    const bar = left + width + 12, level = this.barLevel(value);
     pen.beginPath();
     pen.moveTo(bar, level); pen.lineTo(bar - 6, level - 5); pen.lineTo(bar - 6, level + 5);
     pen.fill();

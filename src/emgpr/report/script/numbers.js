@@ -1,43 +1,43 @@
-// Numbers as people read them, and where the ticks of an axis go.
+// Formatting of numbers and placement of ticks.
 
-const minus = (text) => text.replace("-", "\u2212");
+const withMinus = (text) => text.replace("-", "\u2212");
 
-function plain(value, figures = 4) {
-  return minus(String(Number(value.toPrecision(figures))));
+function format(value, figures = 4) {
+  return withMinus(String(Number(value.toPrecision(figures))));
 }
 
-// Two figures of the deviation, and the centre to the same place: 1.02 ± 0.56.
-function give(centre, std) {
-  if (!(std > 0)) return plain(centre, 5);
+// A value rounded to two significant digits of its standard deviation, such as 1.02 ± 0.56.
+function formatWithStd(value, std) {
+  if (!(std > 0)) return format(value, 5);
   const places = Math.min(12, Math.max(0, 1 - Math.floor(Math.log10(std))));
-  if (Math.abs(centre) >= 1e7 || std < 1e-9) return `${plain(centre, 7)} \u00b1 ${plain(std, 2)}`;
-  return minus(`${centre.toFixed(places)} \u00b1 ${std.toFixed(places)}`);
+  if (Math.abs(value) >= 1e7 || std < 1e-9) return `${format(value, 7)} \u00b1 ${format(std, 2)}`;
+  return withMinus(`${value.toFixed(places)} \u00b1 ${std.toFixed(places)}`);
 }
 
-function ticks(low, high, wanted) {
-  const rough = (high - low) / wanted;
+function linearTicks(low, high, count) {
+  const rough = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= rough);
-  const found = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) found.push(i * step);
-  return { found, places: Math.max(0, Math.ceil(-Math.log10(step) - 1e-9) + (step / power === 2.5 ? 1 : 0)) };
+  const positions = [];
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) positions.push(i * step);
+  return { positions, places: Math.max(0, Math.ceil(-Math.log10(step) - 1e-9) + (step / power === 2.5 ? 1 : 0)) };
 }
 
 function logTicks(low, high) {
-  const found = [];
-  const several = high < 8 * low ? [1, 1.5, 2, 3, 5, 7] : [1, 2, 5];
+  const positions = [];
+  const multiples = high < 8 * low ? [1, 1.5, 2, 3, 5, 7] : [1, 2, 5];
   for (let p = Math.floor(Math.log10(low)); p <= Math.log10(high); p++) {
-    for (const m of several) if (m * 10 ** p >= low && m * 10 ** p <= high) found.push(m * 10 ** p);
+    for (const m of multiples) if (m * 10 ** p >= low && m * 10 ** p <= high) positions.push(m * 10 ** p);
   }
-  return found;
+  return positions;
 }
 
-const around = (longitude) => ((((longitude + 180) % 360) + 360) % 360) - 180;
+const wrapLongitude = (longitude) => ((((longitude + 180) % 360) + 360) % 360) - 180;
 const withUnit = (input) => (input.unit ? `${input.name} (${input.unit})` : input.name);
 
-function short(value, places) {
+function formatFixed(value, places) {
   return places > 6 ? String(Number(value.toPrecision(6))) : (Math.abs(value) < 1e-12 ? 0 : value).toFixed(places);
 }
 
-// A coordinate, to a fifth of the step of its grid or finer.
-const position = (value, step) => minus(short(value, Math.max(0, Math.ceil(0.7 - Math.log10(step)))));
+// A coordinate with enough digits to distinguish neighbouring grid nodes.
+const formatCoordinate = (value, step) => withMinus(formatFixed(value, Math.max(0, Math.ceil(0.7 - Math.log10(step)))));

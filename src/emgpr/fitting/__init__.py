@@ -1,0 +1,1 @@
+"""Fitting a linear model of coregionalisation: settings, steps and checkpoints."""

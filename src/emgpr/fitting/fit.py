@@ -1,0 +1,383 @@
+"""The fit of a linear model of coregionalisation, from a training table to a posterior."""
+
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+
+from emgpr.arrays import limit_threads
+from emgpr.checkpoint import NO_CHECKPOINT
+from emgpr.cross_validation import outputs_without_gain
+from emgpr.ensemble import drop_failed_members, split_sites, warn_failed_members
+from emgpr.fitting.defaults import (
+    MIN_SITES_PER_WEIGHT_VECTOR,
+    FitSettings,
+    ResolvedParams,
+    resolve_params,
+)
+from emgpr.fitting.prune import prune_latents
+from emgpr.inputs import TrainingTable
+from emgpr.latents import (
+    Latent,
+    choose_kernels,
+    choose_learner,
+    fit_external_latents,
+    fit_latents,
+    is_external,
+    learner_by_name,
+)
+from emgpr.noise import noise_prior, output_variances
+from emgpr.observations import Observations
+from emgpr.parallel import Execution
+from emgpr.parameter_checks import is_auto, kernels_per_output
+from emgpr.prediction import (
+    LMCModel,
+    LMCPosterior,
+    SafeTransferPosterior,
+    affordable_conditioning,
+)
+from emgpr.transforms import OutputScaler, choose_transforms, is_constant, transform_per_output
+from emgpr.user_warnings import warn
+from emgpr.weights import (
+    FittedWeights,
+    LMCParameters,
+    RefinedModel,
+    Stage,
+    decouple_constant_outputs,
+    fit_weights,
+    independent_parameters,
+    initial_parameters,
+    refine,
+    subsample_batches,
+    with_output_variances,
+)
+
+Array = np.ndarray
+Batches = list[Int[Array, " _"]]
+
+NOISE_FREE = 1e-4  # below this variance, the noise of a standardised output is negligible
+
+
+@dataclass(frozen=True)
+class FitSummary:
+    """Learner, likelihood, convergence and history of a fit."""
+
+    latent_learner: Any
+    log_likelihood: float
+    converged: bool
+    n_iter: int
+    history: list[Stage] | None = None  # None if no optimisation followed step 1
+    n_members_failed: int = 0
+    # Outputs that do not gain from transfer if a "site" or an "output" is left out; empty if this
+    # was not tested.
+    without_gain: dict[str, Int[Array, " _"]] = field(default_factory=dict)
+
+
+def summary_attribute(name: str, doc: str) -> Any:
+    """Return a property of estimators that reads a field of `fit_summary_`."""
+
+    def value(estimator: BaseEstimator) -> Any:
+        summary = vars(estimator).get("fit_summary_")
+        found = getattr(summary, name, None)
+        if found is None:
+            raise AttributeError(f"This {type(estimator).__name__} has no attribute {name!r}.")
+        return found
+
+    return property(value, doc=doc)
+
+
+@dataclass(frozen=True)
+class FittedLMC:
+    """A fitted linear model of coregionalisation."""
+
+    params: ResolvedParams
+    scaler: OutputScaler
+    posterior: LMCPosterior
+    summary: FitSummary
+
+
+def fit_lmc(
+    table: TrainingTable, settings: FitSettings, rng: np.random.Generator, execution: Execution
+) -> FittedLMC:
+    """Fit output transforms, latent processes, weights and noise, in this order."""
+    scaler, observations = standardise(table, settings, execution)
+    params = resolve_params(settings, observations)
+    batches = partition(observations, params, settings, rng)
+    largest = max(observations.n_sites, observations.n_outputs * max(map(len, batches)))
+    with limit_threads(largest):
+        learner, latents = fit_step_1(observations, params, settings, scaler, rng, execution)
+        params, start = initialise(latents, observations, params, settings)
+        fit = fit_independent if not settings.couples_outputs else fit_step_2
+        batches, refined, n_failed = fit(
+            observations, batches, start, latents, params, settings, scaler.names, execution
+        )
+        summary = FitSummary(
+            learner,
+            float(refined.members.log_likelihood.sum()),
+            not refined.message and not any(latent.message for latent in latents),
+            max(1, *(latent.n_iter for latent in latents), int(refined.members.n_iter.max())),
+            refined.history or None,
+            n_failed,
+        )
+        posterior = condition_on_readings(observations, batches, refined, latents, settings)
+        if settings.transfer == "safe" and observations.n_outputs > 1:
+            execution = replace(execution, checkpoint=NO_CHECKPOINT)  # stores no predictions
+            without_gain = {
+                by: outputs_without_gain(posterior, scaler, by == "output", execution)
+                for by in ("site", "output")
+            }
+            summary = replace(summary, without_gain=without_gain)
+    return FittedLMC(params, scaler, restrict_transfer(posterior, summary), summary)
+
+
+def standardise(
+    table: TrainingTable, settings: FitSettings, execution: Execution
+) -> tuple[OutputScaler, Observations]:
+    """Fit the output transforms and scales, and return them with the standardised readings."""
+    given = transform_per_output(settings.output_transform, table.output_names)
+    if any(map(is_auto, given)):
+        with limit_threads(len(table.x)):
+            chosen = choose_transforms(table.x, table.Y, execution=replace(execution, device="cpu"))
+        given = [c if is_auto(g) else g for c, g in zip(chosen, given, strict=True)]
+    scaler = OutputScaler.fit(
+        table.Y,
+        given,
+        normalize=settings.normalize_y,
+        names=table.output_names,
+        one_dimensional=table.one_dimensional,
+    )
+    Z = scaler.standardise(table.Y)
+    if settings.normalize_y:  # rounding errors would give a constant output a tiny signal
+        Z = np.where(is_constant(table.Y) & ~np.isnan(Z), 0.0, Z)
+    return scaler, Observations.from_table(table.x, Z)
+
+
+def partition(
+    observations: Observations,
+    params: ResolvedParams,
+    settings: FitSettings,
+    rng: np.random.Generator,
+) -> Batches:
+    """Divide the sites among the members of the ensemble."""
+    if params.batch_size is None:
+        return [np.arange(observations.n_sites)]
+    batches = split_sites(
+        observations.x, params.batch_size, settings.partition, rng, params.n_members
+    )
+    smallest, n = min(map(len, batches)), params.n_weights
+    if settings.n_members is None and sum(map(len, batches)) < observations.n_sites:
+        warn(
+            f'batch_size="auto": {observations.n_readings} readings are too many for a joint fit; '
+            f"the model is fitted to {params.n_members} batches of {smallest} sites, but predicts "
+            "from all readings. Set n_members or batch_size to use more readings in the fit."
+        )
+    sufficient = MIN_SITES_PER_WEIGHT_VECTOR * n
+    if params.refine and len(batches) > 1 and smallest < sufficient:
+        warn(
+            f"Batches of {smallest} sites are too small to fit kernels and noise in addition to "
+            f"{n} weights of every output; the noise may be underestimated. Set "
+            f"batch_size={sufficient} or more, batch_size=None to use all sites, or refine=0 to "
+            "stop after the two steps of the paper."
+        )
+    return batches
+
+
+def fit_step_1(
+    observations: Observations,
+    params: ResolvedParams,
+    settings: FitSettings,
+    scaler: OutputScaler,
+    rng: np.random.Generator,
+    execution: Execution,
+) -> tuple[Any, list[Latent]]:
+    """Run step 1, which fits each output separately; return its learner and latent processes."""
+    kernels = kernels_per_output(settings.kernel, params.n_latents, observations)
+    learner, message = choose_learner(settings.latent_learner, observations)
+    if message:
+        warn(message)
+    if is_external(learner):
+        if len(kernels) > observations.n_outputs:
+            raise ValueError(
+                f"latent_learner provides one process for each of {observations.n_outputs} "
+                f"outputs, but kernel is a list of {len(kernels)} kernels; pass one kernel, or set "
+                "latent_learner='exact'."
+            )
+        latents = fit_external_latents(
+            observations, learner, kernels, scaler.scale, execution=execution
+        )
+    else:
+        fit = partial(
+            fit_latents,
+            observations,
+            learner=learner_by_name(learner),
+            n_restarts=settings.n_restarts,
+            max_iter=settings.max_iter,
+            rng=rng,
+            weak_prior=settings.prior == "weak",
+            execution=execution,
+        )
+        latents = choose_kernels(observations, fit) if settings.chooses_kernel else fit(kernels)
+    for i, latent in enumerate(latents):
+        if latent.message:
+            name = scaler.names[i % len(scaler.names)]
+            warn(f"Step 1 of output {name!r}: {latent.message}.", ConvergenceWarning)
+    return learner, latents
+
+
+def initialise(
+    latents: list[Latent],
+    observations: Observations,
+    params: ResolvedParams,
+    settings: FitSettings,
+) -> tuple[ResolvedParams, LMCParameters]:
+    """Return the parameters of the fit, and the model from which step 2 starts."""
+    start = initial_parameters(
+        latents, observations, params.n_latents, params.rank, own_kernels=settings.lists_kernels
+    )
+    if settings.output_variances:
+        start = with_output_variances(start)
+    if not settings.couples_outputs:
+        return params, start
+    start = decouple_constant_outputs(start, observations.constant)
+    variances = np.diagonal(start.noise)[~observations.constant]
+    if settings.noise == "auto" and variances.min(initial=np.inf) < NOISE_FREE:
+        params = replace(params, correlated=False)  # there is hardly any noise to be correlated
+    return params, start
+
+
+def fit_independent(
+    observations: Observations,
+    batches: Batches,
+    start: LMCParameters,
+    latents: list[Latent],
+    *_: Any,
+) -> tuple[Batches, RefinedModel, int]:
+    """Return the independent models of step 1 as the result, without running step 2."""
+    log_likelihood = sum(latent.log_likelihood for latent in latents)
+    return batches, RefinedModel(start, FittedWeights.fixed(start.W[None], log_likelihood), []), 0
+
+
+def fit_step_2(
+    observations: Observations,
+    batches: Batches,
+    start: LMCParameters,
+    latents: list[Latent],
+    params: ResolvedParams,
+    settings: FitSettings,
+    names: tuple[str, ...],
+    execution: Execution,
+) -> tuple[Batches, RefinedModel, int]:
+    """Run step 2 and the optimisation that follows it; leave out members that fail."""
+    joint = params.refine == "joint"
+    # A subsample of the sites is sufficient if a joint optimisation follows.
+    sites = subsample_batches(observations, batches, start.W.size) if joint else batches
+    members = fit_weights(
+        observations, sites, start, max_iter=settings.max_iter, before_joint=joint,
+        execution=execution,
+    )  # fmt: skip
+    L, message = len(batches), members.message
+    if not members.succeeded.all():
+        batches, members = drop_failed_members(batches, members, L)
+
+    def improve(parameters: LMCParameters, members: FittedWeights) -> RefinedModel:
+        return refine_weights(
+            observations, batches, parameters, members, params, settings, names, execution
+        )
+
+    def refit(parameters: LMCParameters, W: Float[Array, "L Q D k"]) -> RefinedModel:
+        members = FittedWeights.fixed(W)
+        if not joint:
+            members = fit_weights(
+                observations, batches, parameters, W=W, max_iter=settings.max_iter,
+                execution=execution.quiet(),
+            )  # fmt: skip
+        return improve(parameters, members)
+
+    refined = improve(start, members)
+    if is_auto(settings.n_latents):
+        refined = prune_latents(observations, refined, refit, device=execution.device)
+    members = refined.members
+    if not members.succeeded.all():
+        batches, members = drop_failed_members(batches, members, L)
+    n_failed = L - len(batches)
+    if n_failed:
+        warn_failed_members(len(batches), L, message or members.message)
+    if refined.message:
+        warn(refined.message, ConvergenceWarning)
+    return batches, replace(refined, members=members), n_failed
+
+
+def refine_weights(
+    observations: Observations,
+    batches: Batches,
+    start: LMCParameters,
+    members: FittedWeights,
+    params: ResolvedParams,
+    settings: FitSettings,
+    names: tuple[str, ...],
+    execution: Execution,
+) -> RefinedModel:
+    """Continue the optimisation after step 2 unless `refine` is 0."""
+    weak_prior = settings.prior == "weak"
+    if params.refine:
+        refined = refine(
+            observations, batches, start, members, sweeps=params.refine,
+            correlated=params.correlated, weak_prior=weak_prior, max_iter=settings.max_iter,
+            output_names=names, execution=execution,
+        )  # fmt: skip
+        message = f"Refinement: {refined.message}." if refined.message else ""
+        return replace(refined, message=message)
+    n_unconverged = int((~members.converged).sum())
+    message = (
+        f"Step 2: {n_unconverged} of {len(batches)} members did not converge within "
+        f"max_iter={settings.max_iter}; increase max_iter."
+    )
+    log_prior = noise_prior(output_variances(observations), weak_prior)(start.noise)[0]
+    stage = Stage("weights", float(members.log_likelihood.sum() + log_prior))
+    return RefinedModel(start, members, [stage], message if n_unconverged else "")
+
+
+def condition_on_readings(
+    observations: Observations,
+    batches: Batches,
+    refined: RefinedModel,
+    latents: list[Latent],
+    settings: FitSettings,
+) -> LMCPosterior:
+    """Return the posterior of the fitted model given the readings."""
+    parameters = refined.parameters
+    model = LMCModel(tuple(parameters.kernels), refined.members.W, parameters.noise)
+    conditioning = settings.conditioning
+    automatic = is_auto(conditioning)
+    if automatic:
+        conditioning = affordable_conditioning(observations, model)
+    elif not isinstance(conditioning, str):
+        conditioning = int(conditioning)
+    return LMCPosterior(
+        observations,
+        model,
+        tuple(batches),
+        conditioning,  # type: ignore[arg-type]  # "auto" has been resolved
+        settings.combine,
+        automatic,
+        independent_model(latents, observations),
+    )
+
+
+def independent_model(latents: list[Latent], observations: Observations) -> LMCModel:
+    """Return the model without transfer that was fitted in step 1."""
+    start = independent_parameters(latents, observations.n_outputs)
+    start = decouple_constant_outputs(start, observations.constant)
+    return LMCModel(start.kernels, start.W[None], start.noise)
+
+
+def restrict_transfer(posterior: LMCPosterior, summary: FitSummary) -> LMCPosterior:
+    """Return a posterior without transfer to the outputs that do not gain from transfer."""
+    if not any(len(outputs) for outputs in summary.without_gain.values()):
+        return posterior
+    values = {f.name: getattr(posterior, f.name) for f in fields(posterior)}
+    return SafeTransferPosterior(**values, without_gain=summary.without_gain)

@@ -1,0 +1,1 @@
+"""Linear model of coregionalisation with Fourier features, fitted using sufficient statistics."""

@@ -1,0 +1,114 @@
+"""Inspection of a fitted model: its training data, latent processes and variograms."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from emgpr.arrays import limit_threads
+from emgpr.inputs import InputSpec
+from emgpr.observations import Observations
+from emgpr.parallel import Execution, parallel_map
+from emgpr.prediction import LMCModel, LMCPosterior, condition_latents
+from emgpr.transforms import OutputScaler
+from emgpr.variograms import Lags, ModelVariogram, default_kind, empirical_variogram
+from emgpr.weights import aligned
+
+Array = np.ndarray
+
+MAX_VARIOGRAM_SITES = 1200  # 0.7 million pairs
+
+
+def training_data(
+    observations: Observations, inputs: InputSpec, scaler: OutputScaler
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return inputs and outputs in original units, without rows where nothing was measured."""
+    index = inputs.index[inputs.rows]
+    names = inputs.feature_names or [f"x{p}" for p in range(inputs.n_features)]
+    X = pd.DataFrame(inputs.to_user(observations.x), index=index, columns=list(names))
+    Y = np.where(observations.observed.T, scaler.to_original(observations.y.T), np.nan)
+    return X, pd.DataFrame(Y, index=index, columns=list(scaler.names))
+
+
+def latent_processes(
+    posterior: LMCPosterior, x: Float[Array, "M P"], execution: Execution
+) -> tuple[Float[Array, "M Q k"], Float[Array, "M Q k"]]:
+    """Return mean and standard deviation of each latent process under the mixture of members."""
+    model, conditioning = posterior.model, posterior.conditioning
+    W = aligned(model.weights)
+    n_neighbours = conditioning if isinstance(conditioning, int) else None
+    observations, device = posterior.observations, execution.device
+
+    def predict(member: int) -> tuple[Array, Array]:
+        on_batch = conditioning == "batch"
+        table = observations.at(posterior.batch_sites(member)) if on_batch else observations
+        member_model = LMCModel(model.kernels, W[[member]], model.noise)
+        return condition_latents(table, x, member_model, n_neighbours=n_neighbours, device=device)
+
+    with limit_threads(observations.n_readings if n_neighbours is None else 0):
+        parts = parallel_map(predict, range(len(W)), execution, label="Latents: members")
+    means, variances = (np.stack(part) for part in zip(*parts, strict=True))
+    return means.mean(axis=0), np.sqrt(variances.mean(axis=0) + means.var(axis=0))
+
+
+def signal_correlations(
+    B: Float[Array, "Q D D"], variances: Float[Array, " Q"]
+) -> Float[Array, "Q D D"]:
+    """Return the contribution of each latent process to the correlations between signals.
+
+    `variances` are k_q(x, x). The contributions of all latent processes add up to the correlations.
+    Correlations with an output without a signal are NaN.
+
+    >>> w = np.array([[1.0, 1.0], [0.0, 1.0]])[:, :, None]
+    >>> signal_correlations(w @ w.swapaxes(1, 2), np.ones(2)).sum(axis=0).round(3)
+    array([[1.   , 0.707],
+           [0.707, 1.   ]])
+    """
+    parts = B * variances[:, None, None]
+    std = np.sqrt(np.einsum("qdd->d", parts))
+    std = np.where(std > 0, std, np.nan)
+    return parts / std / std[:, None]
+
+
+def variograms(
+    posterior: LMCPosterior,
+    names: Sequence[str],
+    pairs: Sequence[tuple[str, str]] | None,
+    *,
+    n_lags: int,
+    max_lag: float | None,
+    kind: Literal["auto", "cross", "pseudo"],
+) -> pd.DataFrame:
+    """Return empirical and model variograms of all outputs or of `pairs`, one row for each lag."""
+    chosen = [(name, name) for name in names] if pairs is None else list(pairs)
+    unknown = [name for pair in chosen for name in pair if name not in names]
+    if unknown:
+        raise ValueError(
+            f"pairs contains {unknown[0]!r}, which is not an output; expected names from "
+            f"{list(names)}."
+        )
+    if kind not in ("auto", "cross", "pseudo"):
+        raise ValueError(f"kind={kind!r}; expected 'auto', 'cross' or 'pseudo'.")
+    model, observations = posterior.model, posterior.observations
+    table = observations.at(observations.subsample(MAX_VARIOGRAM_SITES))
+    lags = Lags.between(table.x, n_lags, max_lag)
+    expected = ModelVariogram.from_kernels(model.kernels, table.x, lags)
+    B = model.B.mean(axis=0)
+    index = {name: d for d, name in enumerate(names)}
+    parts = []
+    for first, second in chosen:
+        pair = index[first], index[second]
+        pair_kind: Literal["cross", "pseudo"] = "cross"
+        if kind == "auto":
+            pair_kind = default_kind(table, *pair)
+        elif first != second:
+            pair_kind = kind
+        lag, value, n = empirical_variogram(table, lags, *pair, pair_kind)
+        columns = {
+            "first": first, "second": second, "kind": pair_kind, "lag": lag, "pairs": n,
+            "empirical": value, "model": expected.expected(B, model.noise, *pair, pair_kind),
+        }  # fmt: skip
+        parts.append(pd.DataFrame(columns))
+    return pd.concat(parts, ignore_index=True)

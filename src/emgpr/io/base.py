@@ -1,0 +1,49 @@
+"""Base classes for the file formats of tables and maps."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from emgpr.optional_imports import import_optional
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileFormat:
+    """A file format, with its name for messages, its file endings and the packages it needs.
+
+    `extra` is the optional dependency group of emgpr that installs these packages.
+    """
+
+    name: str
+    endings: tuple[str, ...]
+    packages: tuple[str, ...] = ()
+    extra: str = "geo"
+
+    def check_installed(self, purpose: str) -> None:
+        """Raise ImportError if a package is missing; `purpose` is "Reading" or "Writing"."""
+        for package in self.packages:
+            import_optional(package, f"{purpose} {self.name}", self.extra)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableFormat(FileFormat):
+    """A file format for tables.
+
+    `find_header` searches the lines after the header for one that contains all given column names.
+    It returns the number of this line, counted from 1, or None.
+    """
+
+    read: Callable[[Path], pd.DataFrame]
+    write: Callable[[pd.DataFrame, Path], None]
+    find_header: Callable[[Path, Sequence[str]], int | None] = lambda file, columns: None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapFormat(FileFormat):
+    """A file format for maps (`xarray.Dataset`); `read` is None if the format is lossy."""
+
+    write: Callable[[Any, Path], None]
+    read: Callable[[Path], Any] | None = None

@@ -1,0 +1,297 @@
+"""Step 1 by maximum likelihood, from the most promising starting points for every output.
+
+The learner provides the objective: the likelihood of all readings (eq. 5), the likelihoods of
+batches, or an inducing-point approximation. All learners share the starting points, the bounds and
+the description of the result.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+from sklearn.gaussian_process.kernels import Kernel, WhiteKernel
+
+from emgpr.arrays import chunk_bytes, chunks
+from emgpr.kernels import split_noise
+from emgpr.latents.base import BaseLearner, Evaluations, Latent
+from emgpr.latents.objective import negative_log_likelihood, with_noise_prior
+from emgpr.latents.search_space import SearchSpace, search_space
+from emgpr.latents.starts import (
+    EXPECTED_GAIN,
+    GRADIENT_TOLERANCE,
+    SUBSAMPLE_SITES,
+    StartingPoints,
+    find_starting_points,
+)
+from emgpr.noise import Prior, noise_prior, output_variances
+from emgpr.observations import Observations
+from emgpr.optimize import Objective, OptimizeResult, minimize
+from emgpr.parallel import DEFAULT_EXECUTION, Execution, parallel_map
+
+Array = np.ndarray
+
+BYTES_PER_PAIR = 64.0  # temporary memory per pair of sites
+# If the noise variance of a standardised output is smaller, it hardly affects the likelihood.
+NOISE_FREE = 1e-5
+# Typical numbers of evaluations in one search, on the subsample and on all sites. On the Jura,
+# AMSU-A and simulated data, the actual numbers were 0.5 to 2.5 times as large.
+START_EVALUATIONS, EVALUATIONS = 20, 14
+
+
+class LikelihoodLearner(BaseLearner):
+    """Base class of learners that maximise a likelihood; the default is the exact likelihood."""
+
+    def select_sites(self, table: Observations) -> Observations:
+        """Return the sites used for the fit.
+
+        Every output must have been measured at every site of `table`.
+        """
+        return table
+
+    def objective(
+        self, table: Observations, kernel: Kernel, outputs: Int[Array, " m"], device: str = "cpu"
+    ) -> Objective:
+        """Return the function to minimise, given the table of the selected sites.
+
+        Problem i is the fit to output `outputs[i]`. Its parameters are the log hyper-parameters of
+        the kernel, followed by the log noise variance.
+        """
+        return negative_log_likelihood(table, kernel, outputs, device)
+
+    def learn(self, x: Float[Array, "n P"], y: Float[Array, " n"], kernel: Kernel) -> Latent:
+        """Fit a kernel and a noise variance to one output, with up to 120 iterations per search."""
+        self.check_settings()
+        table, rng = Observations.of_one_output(x, y), np.random.default_rng(0)
+        return maximise_likelihoods(table, [kernel], self, n_restarts=5, max_iter=120, rng=rng)[0]
+
+
+def search_work(n: int, **evaluation: Any) -> tuple[Evaluations, Evaluations]:
+    """Describe the work of a search with n readings, given the work of one evaluation."""
+    start = Evaluations(START_EVALUATIONS, likelihoods=1, n_readings=min(n, SUBSAMPLE_SITES))
+    return start, Evaluations(EVALUATIONS, **evaluation)
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Searches that run together, for outputs measured at the same sites."""
+
+    learner: LikelihoodLearner
+    table: Observations
+    kernel: Kernel
+    search: SearchSpace
+    starts: StartingPoints
+    max_iter: int
+    weak_prior: bool
+    device: str
+
+
+def maximise_likelihoods(
+    observations: Observations,
+    kernels: Sequence[Kernel],
+    learner: LikelihoodLearner,
+    *,
+    n_restarts: int,
+    max_iter: int,
+    rng: np.random.Generator,
+    weak_prior: bool = False,
+    execution: Execution = DEFAULT_EXECUTION,
+) -> list[Latent]:
+    """Fit `kernels[i]` and a noise variance to output i mod D, for every i.
+
+    With `weak_prior`, the posterior density under a weak prior on the noise is maximised. Starting
+    points are found together for all outputs that were measured at the same sites. On a GPU, the
+    likelihoods of these outputs are also maximised together.
+    """
+    D, device = observations.n_outputs, execution.device
+    best: dict[int, tuple[float, Latent]] = {}
+    selected: dict[tuple[int, ...], Observations] = {}
+    for kernel, fits in _group_equal(kernels):
+        signal, white = split_signal_kernel(kernel)
+        search = search_space(signal, white, observations.x, n_restarts, rng)
+        constant = [i for i in fits if observations.constant[i % D]]
+        for i in constant:
+            n = int(observations.observed[i % D].sum())
+            best[i] = 0.0, constant_output_latent(signal, search, n, weak_prior)
+        problems: list[_Problem] = []
+        fits_of_problems: list[list[int]] = []
+        for group in _group_same_sites(observations, [i for i in fits if i not in constant]):
+            outputs = [i % D for i in group]
+            table = selected.get(tuple(outputs))
+            if table is None:
+                table = learner.select_sites(observations.outputs(outputs))
+                selected[tuple(outputs)] = table
+            starts = find_starting_points(
+                table, signal, search, max_iter, weak_prior=weak_prior, device=device
+            )
+            # A GPU runs as many searches together as fit into its memory; the CPU runs them singly.
+            memory = 0.0 if device == "cpu" else chunk_bytes(device)
+            for run in chunks(len(starts.x), BYTES_PER_PAIR * table.n_sites**2, 1, memory):
+                part = starts.select(run)
+                problems.append(
+                    _Problem(learner, table, signal, search, part, max_iter, weak_prior, device)
+                )
+                fits_of_problems.append([group[d] for d in part.outputs])
+        results = parallel_map(_maximise, problems, execution, label="Step 1: outputs")
+        for problem, indices, result in zip(problems, fits_of_problems, results, strict=True):
+            for i, (value, latent) in zip(indices, _latents(problem, result), strict=True):
+                if i not in best or value > best[i][0]:
+                    best[i] = value, latent
+    return [best[i][1] for i in range(len(kernels))]
+
+
+def split_signal_kernel(kernel: Kernel) -> tuple[Kernel, WhiteKernel | None]:
+    """Split a kernel into a signal kernel and white noise; raise an error if it has no signal."""
+    signal, white = split_noise(kernel)
+    if signal is None:
+        raise ValueError(
+            f"kernel={kernel} contains only noise, which is always fitted. Pass a kernel for the "
+            "signal, such as RBF() or Matern(nu=1.5)."
+        )
+    return signal, white
+
+
+def _group_equal(kernels: Sequence[Kernel]) -> list[tuple[Kernel, list[int]]]:
+    """Return every distinct kernel with the list of its positions in the sequence."""
+    groups: list[tuple[Kernel, list[int]]] = []
+    for i, kernel in enumerate(kernels):
+        for other, positions in groups:
+            # Kernels whose parameters broadcast can compare as equal, so n_dims is compared first.
+            if other.n_dims == kernel.n_dims and other == kernel:
+                positions.append(i)
+                break
+        else:
+            groups.append((kernel, [i]))
+    return groups
+
+
+def _group_same_sites(observations: Observations, fits: list[int]) -> list[list[int]]:
+    """Group the fits whose outputs were measured at the same sites."""
+    groups: dict[bytes, list[int]] = {}
+    for i in fits:
+        observed = observations.observed[i % observations.n_outputs]
+        groups.setdefault(observed.tobytes(), []).append(i)
+    return list(groups.values())
+
+
+def _maximise(problem: _Problem) -> OptimizeResult:
+    """Minimise the objective on all selected sites from every starting point."""
+    table, starts, search = problem.table, problem.starts, problem.search
+    objective = with_noise_prior(
+        problem.learner.objective(table, problem.kernel, starts.outputs, problem.device),
+        output_variances(table)[starts.outputs],
+        problem.weak_prior,
+    )
+    result = minimize(
+        objective,
+        starts.x,
+        bounds=search.bounds,
+        max_iter=problem.max_iter,
+        gtol=GRADIENT_TOLERANCE,
+        expected_gain=EXPECTED_GAIN,
+        memory=starts.memory,
+    )
+    return _round_noise_down(result, objective, search)
+
+
+def _round_noise_down(
+    result: OptimizeResult, objective: Objective, search: SearchSpace
+) -> OptimizeResult:
+    """Set a negligible noise variance to its lower bound, unless this reduces the likelihood."""
+    floor = search.bounds[-1, 0]
+    small = np.flatnonzero((result.x[:, -1] < np.log(NOISE_FREE)) & (result.x[:, -1] > floor))
+    if not len(small):
+        return result
+    x, value, at_bound = result.x.copy(), result.value.copy(), result.at_bound.copy()
+    noise_free = x[small]
+    noise_free[:, -1] = floor
+    found, _ = objective(noise_free, small)
+    as_good = found <= value[small] + EXPECTED_GAIN  # False for NaN
+    chosen = small[as_good]
+    x[chosen], value[chosen], at_bound[chosen, -1] = noise_free[as_good], found[as_good], True
+    return replace(result, x=x, value=value, at_bound=at_bound)
+
+
+def _latents(problem: _Problem, result: OptimizeResult) -> list[tuple[float, Latent]]:
+    """Return, for every search, the maximum of the log posterior density and the fitted latent."""
+    table, search = problem.table, problem.search
+    found = []
+    for i, d in enumerate(problem.starts.outputs):
+        end, value = result.problem(i), -float(result.value[i])
+        prior = noise_prior(output_variances(table)[[d]], problem.weak_prior)
+        noise = float(np.exp(end.x[0, -1]))
+        only_noise = value < white_noise_log_likelihood(table.y[d], search, prior)
+        latent = Latent(
+            problem.kernel.clone_with_theta(end.x[0, :-1]),
+            noise,
+            value - float(prior(np.array([[noise]]))[0]),
+            search.noise_bounds,
+            int(end.n_iter[0]),
+            describe_end(end, search, problem.max_iter, only_noise=only_noise),
+            table.n_sites,
+        )
+        found.append((value, latent))
+    return found
+
+
+def constant_output_latent(kernel: Kernel, search: SearchSpace, n: int, weak_prior: bool) -> Latent:
+    """Return the latent of n equal readings: a starting kernel and the most probable noise."""
+    low, high = search.bounds[-1]
+    levels = np.exp(np.linspace(low, high, 200))
+    log_prior = noise_prior(np.ones(1), weak_prior)(levels[:, None, None])[0]
+    noise = float(levels[np.argmax(log_prior - 0.5 * n * np.log(levels))])
+    return Latent(kernel.clone_with_theta(search.starts[0, :-1]), noise, 0.0, (noise, noise))
+
+
+def white_noise_log_likelihood(
+    y: Float[Array, " n"], search: SearchSpace, prior: Prior | None = None
+) -> float:
+    """Return the log-likelihood of readings under white noise, or −inf if all readings are zero."""
+    if not np.any(y):
+        return -np.inf
+    noise = float(np.clip(np.mean(y**2), *search.noise_bounds))
+    likelihood = -0.5 * (np.sum(y**2) / noise + len(y) * np.log(2 * np.pi * noise))
+    log_prior = 0.0 if prior is None else float(prior(np.array([[noise]]))[0])
+    return float(likelihood) + log_prior
+
+
+_MEANING_OF_BOUND = {
+    ("length_scale", "lower"): ": the output appears to be uncorrelated between sites",
+    ("length_scale", "upper"): ": the output hardly varies over the region, or follows a trend",
+    ("noise", "lower"): ": the readings appear to be free of noise",
+    ("noise", "upper"): ": the readings appear to be pure noise",
+}
+
+
+def describe_end(
+    end: OptimizeResult, search: SearchSpace, max_iter: int, *, only_noise: bool
+) -> str:
+    """Describe why a search did not converge or which bounds it reached ("" if neither).
+
+    `only_noise` tells whether white noise is more likely than the fitted process.
+    """
+    if not np.isfinite(end.value[0]):
+        return "the likelihood could not be evaluated at any starting point"
+    parts = []
+    if end.nonfinite[0]:
+        parts.append(
+            "the likelihood could not be evaluated near one point; the search continued from the "
+            "best point found"
+        )
+    elif not end.converged[0]:
+        parts.append(f"it did not converge within max_iter={max_iter}; increase max_iter")
+    fixed = search.bounds[:, 0] == search.bounds[:, 1]
+    for i in np.flatnonzero(end.at_bound[0] & ~fixed):
+        low, high = np.exp(search.bounds[i])
+        side = "lower" if end.x[0, i] < search.bounds[i].mean() else "upper"
+        if side == "upper" and search.names[i].endswith("]"):
+            continue  # one of several length-scales: the output does not depend on its column
+        kind = search.names[i].rsplit("__", 1)[-1].partition("[")[0]
+        parts.append(
+            f"{search.names[i]} ended at its {side} bound ({low:.3g}, {high:.3g})"
+            + _MEANING_OF_BOUND.get((kind, side), "")
+        )
+    if only_noise and end.converged[0] and end.x.shape[1] > 1:
+        parts.append("no signal was found: white noise is more likely")
+    return "; ".join(parts)

@@ -1,0 +1,17 @@
+"""Names of the learners for step 1. To add a learner, write its class and list it here."""
+
+from emgpr.latents.base import BaseLearner
+from emgpr.latents.exact import Exact
+from emgpr.latents.product_of_experts import PoE
+from emgpr.latents.sparse import DTC, FITC, PITC, VFE
+from emgpr.latents.variogram import Variogram
+
+LEARNERS: dict[str, type[BaseLearner]] = {
+    "exact": Exact,
+    "poe": PoE,
+    "dtc": DTC,
+    "fitc": FITC,
+    "pitc": PITC,
+    "vfe": VFE,
+    "variogram": Variogram,
+}

@@ -1,0 +1,1 @@
+"""Files that store fitted models, and checks of these files when they are read."""

@@ -1,0 +1,8 @@
+"""Summary of a table before a fit, and estimates of the time and memory that the fit needs."""
+
+from emgpr.planning.approximations import describe_approximations
+from emgpr.planning.first_look import TableSummary
+from emgpr.planning.fit_costs import plan_fit
+from emgpr.planning.plan import Plan, Step
+
+__all__ = ["Plan", "Step", "TableSummary", "describe_approximations", "plan_fit"]

@@ -1,0 +1,150 @@
+"""The cost of testing whether transfer helps, and of predictions at 1000 locations."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from emgpr.arrays import chunk_bytes
+from emgpr.cross_validation.evaluate import TRANSFER_CHECK_READINGS
+from emgpr.cross_validation.leave_out import sample_sites
+from emgpr.planning.approximations import describe_conditioning
+from emgpr.planning.plan import Step
+from emgpr.planning.problem_size import BYTES_PER_ENTRY, MATRICES_IN_MEMORY, Workload
+from emgpr.planning.speed import LIKELIHOOD_PASSES, LIKELIHOOD_TIME, SECONDS_PER_CALL
+from emgpr.prediction import exact_is_affordable
+from emgpr.prediction.lmc_posterior import DEFAULT_NEIGHBOURS
+
+N_LOCATIONS = 1000
+TREE_PASSES = 30.0  # building a k-d tree takes as long as this many passes over all sites
+SHUFFLES, SHUFFLED_SITES = 20, 5000  # number and size of samples for `_sites_around`
+ARRAYS_AT_ONCE = 2.0  # number of covariance matrices of neighbours in memory for each location
+# Copies of the table in memory: in the test of transfer, and in predictions with k-d trees.
+TRANSFER_COPIES, TREE_COPIES = 12.0, 4.0
+
+
+def plan_safe_transfer(load: Workload) -> Iterator[Step]:
+    """Plan the test of whether transfer helps, in which sites and single readings are left out."""
+    observations, D, L = load.observations, load.observations.n_outputs, load.n_members
+    if not (load.settings.transfer == "safe" and D > 1):
+        return
+    conditioning = _conditioning(load)
+    method = "cross-validation with and without transfer"
+    if isinstance(conditioning, str):
+        n, n_values = observations.n_readings, load.params.n_latents * load.member_sites**2
+        independent = sum(load.speed.likelihood(float(m), m**2) for m in load.counts)
+        seconds = 2 * (L * load.speed.likelihood(n, n_values) + independent)
+        memory = MATRICES_IN_MEMORY * BYTES_PER_ENTRY * n**2
+        yield Step("safe transfer", method, n, L, n, 2, seconds, memory)
+        return
+    sampled = observations.n_sites > TRANSFER_CHECK_READINGS
+    sites = (
+        sample_sites(observations, TRANSFER_CHECK_READINGS)
+        if sampled
+        else np.arange(observations.n_sites)
+    )
+    n = int(observations.observed[:, sites].sum())
+    n_problems = len(sites) + n  # by site, and by output
+    width = _sites_around(load, conditioning) + 1
+    side = width * D
+    each = L * _solve(load, side) + _kernel_values(load, width)
+    alone = (
+        _solve(load, conditioning + 1)
+        + _kernel_values(load, conditioning + 1) / load.params.n_latents
+    )
+    seconds = n_problems * each + 2 * n * alone + 4 * load.site_passes(D * TREE_PASSES)
+    memory = _bytes_around(load, width, n_problems, conditioning)
+    memory += _bytes_held(load, TRANSFER_COPIES, len(sites))
+    tested = ""
+    if len(sites) < observations.n_sites:
+        tested = f"tested on {n} of {observations.n_readings} readings, each "
+    approximation = f"{tested}predicted from neighbours"
+    yield Step("safe transfer", method, n, L * n_problems, side, 1, seconds, memory, approximation)
+
+
+def plan_prediction(load: Workload) -> Step:
+    """Plan predictions at 1000 locations."""
+    conditioning, D, L = _conditioning(load), load.observations.n_outputs, load.n_members
+    n, sizes = load.observations.n_readings, _coupled_readings(load)
+    if isinstance(conditioning, str):
+        if conditioning == "all":
+            method, sides = f"from all {n} readings", sizes
+        else:
+            method = f"from {load.member_readings} readings of each member"
+            sides = [load.member_readings]
+        n_values = N_LOCATIONS * D / len(sides)  # values predicted from each group of readings
+        operations = L * sum(m**3 / 3 + n_values * m**2 for m in sides)
+        seconds = operations / load.speed.operations + L * SECONDS_PER_CALL
+        side, n_matrices = round(max(sides)), L
+        memory = MATRICES_IN_MEMORY * BYTES_PER_ENTRY * side**2
+    else:
+        method = f"from {conditioning} neighbours of each output"
+        coupled = load.settings.couples_outputs
+        width = _sites_around(load, conditioning) if coupled else conditioning
+        side, n_groups = (width * D, 1) if coupled else (width, D)
+        n_matrices = N_LOCATIONS * L * n_groups
+        each = L * _solve(load, side) + _kernel_values(load, width)
+        seconds = N_LOCATIONS * n_groups * each
+        seconds += load.site_passes(D * TREE_PASSES) + L * SECONDS_PER_CALL
+        memory = _bytes_around(load, width, N_LOCATIONS, conditioning)
+        memory += _bytes_held(load, TREE_COPIES, N_LOCATIONS)
+    approximation = describe_conditioning(conditioning, load.counts)
+    return Step("1000 locations", method, n, n_matrices, side, 1, seconds, memory, approximation)
+
+
+def _conditioning(load: Workload) -> Any:
+    """Return the parameter `conditioning`, with "auto" replaced by the value that `fit` uses."""
+    conditioning = load.settings.conditioning
+    if conditioning == "auto":
+        affordable = exact_is_affordable(load.n_members, _coupled_readings(load))
+        return "all" if affordable else DEFAULT_NEIGHBOURS
+    return conditioning if isinstance(conditioning, str) else int(conditioning)
+
+
+def _coupled_readings(load: Workload) -> list[float]:
+    """Return the number of readings in each group of outputs that are predicted jointly."""
+    if load.settings.couples_outputs:
+        return [float(load.observations.n_readings)]
+    return load.counts.astype(float).tolist()
+
+
+def _sites_around(load: Workload, n: int) -> int:
+    """Return how many sites contain the n nearest readings of each output, in the worst case.
+
+    The number is estimated from random samples, assuming that readings are missing at random.
+    """
+    observed, rng, largest = load.observations.observed, np.random.default_rng(0), 1
+    N = observed.shape[1]
+    for _ in range(SHUFFLES):
+        sample = observed[:, rng.integers(N, size=min(SHUFFLED_SITES, N))]
+        nearest = sample & (np.cumsum(sample, axis=1) <= n)
+        largest = max(largest, int(nearest.any(axis=0).sum()))
+    return largest
+
+
+def _solve(load: Workload, side: int) -> float:
+    """Return the seconds for conditioning one member on the readings around a location."""
+    return LIKELIHOOD_TIME * load.speed.factorisation(side)
+
+
+def _kernel_values(load: Workload, width: int) -> float:
+    """Return the seconds for the kernel values between the sites around a location."""
+    return LIKELIHOOD_PASSES / 2 * load.params.n_latents * width**2 * load.speed.value
+
+
+def _bytes_around(load: Workload, width: int, n_locations: int, n_neighbours: int) -> float:
+    """Return the memory for the neighbours of the locations that are processed together."""
+    D, Q = (
+        (load.observations.n_outputs, load.params.n_latents)
+        if load.settings.couples_outputs
+        else (1, 1)
+    )
+    each = BYTES_PER_ENTRY * (D * n_neighbours) ** 2 * (3 * D**2 + Q)
+    at_once = max(1.0, min(n_locations, chunk_bytes(load.device) // each))
+    return at_once * (BYTES_PER_ENTRY * width**2 * (ARRAYS_AT_ONCE * D**2 + Q))
+
+
+def _bytes_held(load: Workload, n_copies: float, n_locations: int) -> float:
+    """Return the memory for copies of the table and for the members' predictions."""
+    predictions = 2 * load.n_members * n_locations * load.observations.n_outputs**2
+    return load.table_bytes(n_copies) + BYTES_PER_ENTRY * predictions

@@ -1,0 +1,291 @@
+"""Predictions of readings from other readings, with fixed hyper-parameters.
+
+If P is the inverse covariance of all readings, the distribution of a set S of readings given all
+others is
+
+    mean_S = y_S − P_SS⁻¹ (P y)_S,   cov_S = P_SS⁻¹
+
+so that one inverse suffices for all sets. `sets` is a table (D, N) of labels; readings with the
+same label are left out together. Predictions include noise, and are NaN where there is no reading.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy.spatial import KDTree
+
+from emgpr.arrays import chunk_bytes, namespace, to_device, to_device_of, to_numpy
+from emgpr.kernels import kernel_matrices
+from emgpr.observations import Observations
+from emgpr.prediction.exact import LMCModel, condition, factor_readings
+from emgpr.prediction.neighbours import column_scales, unique_per_row
+from emgpr.prediction.posterior import GaussianMixture
+
+Array = np.ndarray
+
+
+def leave_out(
+    observations: Observations,
+    sets: Int[Array, "D N"],
+    model: LMCModel,
+    *,
+    device: str = "cpu",
+) -> GaussianMixture:
+    """Predict each reading from all readings outside its set, for every member.
+
+    Covariances between readings at different sites or in different sets are set to zero.
+
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> table = Observations.from_table(np.array([[0.0], [0.0]]), np.array([[1.0], [3.0]]))
+    >>> model = LMCModel((RBF(),), np.ones((1, 1, 1, 1)), np.eye(1))
+    >>> leave_out(table, np.array([[0, 1]]), model).mean[0, :, 0]  # half of the other reading
+    array([1.5, 0.5])
+    """
+    result = _empty_result(observations, model.n_members)
+    for group in model.coupled_outputs():
+        d = group.outputs
+        sites = np.flatnonzero(observations.observed[d].any(axis=0))
+        if not len(sites):  # a batch can lack readings of an output
+            continue
+        table = observations.select_outputs(d).at(sites)
+        by_size = list(_sets_by_size(table.observed, sets[np.ix_(d, sites)]))
+        table, (B, noise) = table.to(device), group.to(device)
+        K = kernel_matrices(group.kernels, table.x)
+        for member in range(model.n_members):
+            L_factor = factor_readings(table, B[member], noise, K)
+            gamma, P = L_factor.solve(table.stacked[:, None])[:, 0], L_factor.inverse()
+            for S in by_size:
+                at = to_device_of(S, P)
+                inner = namespace(P).linalg.inv(P[at[:, :, None], at[:, None, :]])
+                shift = to_numpy(inner @ gamma[at][..., None])[..., 0]
+                cov = to_numpy(inner)
+                output, site = d[S // len(sites)], sites[S % len(sites)]
+                result.mean[member, site, output] = observations.y[output, site] - shift
+                pair = np.nonzero(site[:, :, None] == site[:, None, :])
+                a, b = pair[:2], (pair[0], pair[2])
+                result.cov[member, site[a], output[a], output[b]] = cov[pair]
+    return result
+
+
+def leave_out_from_neighbours(
+    observations: Observations,
+    sets: Int[Array, "D N"],
+    model: LMCModel,
+    n_neighbours: int,
+    sites: Int[Array, " M"] | None = None,
+    *,
+    device: str = "cpu",
+) -> GaussianMixture:
+    """Predict each reading from the nearest readings of all outputs, except those in its set.
+
+    Only readings at `sites` (by default, at all sites) are predicted.
+    """
+    predicted = np.arange(observations.n_sites) if sites is None else sites
+    result = _empty_result(observations.at(predicted), model.n_members)
+    scale = column_scales(model.kernels, observations.x.shape[1])
+    for group in model.coupled_outputs():
+        D, labels = len(group.outputs), sets[group.outputs]
+        table, (B, noise) = observations.select_outputs(group.outputs), group.to(device)
+        search = _RemainingNeighbours(
+            table,
+            labels,
+            scale,
+            n_neighbours,
+            many_queries=10 * len(predicted) > observations.n_sites,
+        )
+        width = min(D * n_neighbours, observations.n_sites) + 1
+        bytes_each = 8 * width**2 * (3 * D * D + len(group.kernels) + 2)
+        step = max(1, int(chunk_bytes(device) // bytes_each))
+        row, label = _problems(table.observed[:, predicted], labels[:, predicted])
+        for start in range(0, len(row), step):
+            rows, left_out = row[start : start + step], label[start : start + step]
+            at = predicted[rows]
+            neighbours = search.neighbours(at, left_out)
+            blocks = np.concatenate([at[:, None], neighbours], axis=1)  # the site itself is first
+            tables = table.at(blocks)
+            excluded = np.moveaxis(labels[:, blocks], 0, 1) == left_out[:, None, None]
+            S = excluded[:, :, 0] & tables.observed[:, :, 0]
+            excluded[:, :, 0] = False  # the formula above leaves out the readings S of the site
+            observed = tables.observed & ~excluded
+            tables = Observations(tables.x, np.where(observed, tables.y, 0.0), observed)
+            n = blocks.shape[1]
+            first = np.eye(D * n)[:, ::n]
+            first = np.broadcast_to(first, (len(at), *first.shape))
+            rhs = np.concatenate([first, tables.stacked[..., None]], axis=-1)
+            on_device, rhs = tables.to(device), to_device(rhs, device)
+            K = kernel_matrices(group.kernels, on_device.x)
+            for member in range(model.n_members):
+                L_factor = factor_readings(on_device, B[member], noise, K)
+                solved = to_numpy(L_factor.solve(rhs)[:, ::n])
+                shift, cov = _invert_sets(solved[..., :D], solved[..., D], S)
+                mean = tables.y[:, :, 0] - shift
+                _assign(result, member, rows, group.outputs, S, mean, cov)
+    return result
+
+
+def leave_out_from_batch(
+    observations: Observations,
+    batch: Int[Array, " _"],
+    sets: Int[Array, "D N"],
+    model: LMCModel,
+    *,
+    device: str = "cpu",
+) -> GaussianMixture:
+    """Predict each reading from the readings in a batch, for a model with a single member.
+
+    Other readings at its site are also used, even if the site is not in the batch.
+    """
+    result = _empty_result(observations, 1)
+    table, batch_sets = observations.at(batch), sets[:, batch]
+    inside = leave_out(table, batch_sets, model, device=device)
+    result.mean[:, batch], result.cov[:, batch] = inside.mean, inside.cov
+    outside = np.setdiff1d(np.arange(observations.n_sites), batch)
+    site, label = _problems(observations.observed[:, outside], sets[:, outside])
+    site = outside[site]
+    shared = np.intersect1d(label, batch_sets[table.observed])  # sets with readings in the batch
+    D = observations.n_outputs
+    for left_out in [None, *shared.tolist()]:
+        rows = ~np.isin(label, shared) if left_out is None else label == left_out
+        at, labels = site[rows], label[rows]
+        if not len(at):
+            continue
+        kept = table.observed if left_out is None else table.observed & (batch_sets != left_out)
+        remaining = Observations(table.x, np.where(kept, table.y, 0.0), kept)
+        signals = condition(remaining, observations.x[at], model, device=device)
+        observed, y = observations.observed[:, at].T, observations.y[:, at].T
+        both = observed[:, :, None] & observed[:, None, :]
+        P = np.linalg.inv(np.where(both, signals.cov[0] + model.noise, np.eye(D)))
+        residual = np.where(observed, y - signals.mean[0], 0.0)
+        S = observed & (labels[:, None] == sets[:, at].T)
+        shift, cov = _invert_sets(P, (P @ residual[..., None])[..., 0], S)
+        _assign(result, 0, at, np.arange(D), S, y - shift, cov)
+    return result
+
+
+def left_out_together(
+    observations: Observations, sets: Int[Array, "D N"]
+) -> Iterator[tuple[Int[Array, " m"], Int[Array, " d"], Float[Array, "m D"] | None]]:
+    """Yield groups of sites at which the same outputs are left out together.
+
+    Each group consists of the sites, these outputs, and a table of all other readings at the sites
+    (None if there are no other readings).
+    """
+    readings = observations.table
+    # Label each set with its first output at the site, so that sites at which the same outputs are
+    # left out together have equal labels.
+    pattern = np.full(sets.shape, -1)
+    for d in range(len(sets))[::-1]:
+        same = (sets == sets[d]) & observations.observed
+        pattern = np.where(same & observations.observed[d], d, pattern)
+    for labels in np.unique(pattern, axis=1).T:
+        rows = np.flatnonzero((pattern == labels[:, None]).all(axis=0))
+        for label in np.unique(labels[labels >= 0]):
+            left_out = labels == label
+            others = np.where(left_out, np.nan, readings[rows])
+            yield rows, np.flatnonzero(left_out), None if np.isnan(others).all() else others
+
+
+class _RemainingNeighbours:
+    """A search for the nearest readings of each output that are not left out."""
+
+    def __init__(
+        self,
+        observations: Observations,
+        sets: Int[Array, "D N"],
+        scale: Float[Array, " P"],
+        n: int,
+        *,
+        many_queries: bool,
+    ) -> None:
+        self.x, self.n = observations.x / scale, n
+        # An unbalanced tree is built in a third of the time, but queries of it are slower.
+        balance = {"balanced_tree": many_queries, "compact_nodes": many_queries}
+        self.trees = [
+            (sets[d], np.flatnonzero(observed), KDTree(self.x[observed], **balance))
+            for d, observed in enumerate(observations.observed)
+            if observed.any()
+        ]
+
+    def neighbours(self, site: Int[Array, " m"], label: Int[Array, " m"]) -> Int[Array, "m w"]:
+        """Return the other sites near each site, without repetitions; rows are padded with −1."""
+        found = np.concatenate([self._nearest(*tree, site, label) for tree in self.trees], axis=1)
+        found[found == site[:, None]] = -1
+        return unique_per_row(found)
+
+    def _nearest(
+        self,
+        sets: Int[Array, " N"],
+        sites: Int[Array, " n"],
+        tree: KDTree,
+        site: Int[Array, " m"],
+        label: Int[Array, " m"],
+    ) -> Int[Array, "m w"]:
+        nearest = np.full((len(site), self.n), -1)
+        rows = np.arange(len(site))
+        k = self.n + 1
+        while len(rows):  # search farther if too many of the nearest readings are left out
+            k = min(k, len(sites))
+            found = sites[tree.query(self.x[site[rows]], k=range(1, k + 1))[1]]
+            kept = sets[found] != label[rows, None]
+            complete = (kept.sum(axis=1) >= self.n) | (k == len(sites))
+            rank = np.cumsum(kept, axis=1)
+            row, column = np.nonzero(kept & (rank <= self.n) & complete[:, None])
+            nearest[rows[row], rank[row, column] - 1] = found[row, column]
+            rows, k = rows[~complete], 2 * k
+        return nearest
+
+
+def _sets_by_size(
+    observed: Bool[Array, "D N"], sets: Int[Array, "D N"]
+) -> Iterator[Int[Array, "m s"]]:
+    """For each set size, yield an array with the positions of the readings of one set per row."""
+    rows = np.flatnonzero(observed.reshape(-1))
+    label = sets.reshape(-1)[rows]
+    rows = rows[np.argsort(label, kind="stable")]
+    size = np.unique(label, return_counts=True)[1]
+    first = np.cumsum(size) - size
+    for s in np.unique(size):
+        yield rows[first[size == s][:, None] + np.arange(s)]
+
+
+def _problems(
+    observed: Bool[Array, "D N"], sets: Int[Array, "D N"]
+) -> tuple[Int[Array, " m"], Int[Array, " m"]]:
+    """Return all pairs of a site and a set that contains a reading at this site."""
+    _, site = np.nonzero(observed)
+    pairs = np.unique(np.column_stack([site, sets[observed]]), axis=0)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _invert_sets(
+    P: Float[Array, "m D D"], gamma: Float[Array, "m D"], S: Bool[Array, "m D"]
+) -> tuple[Float[Array, "m D"], Float[Array, "m D D"]]:
+    """Return P_SS⁻¹ γ_S and P_SS⁻¹ for every site, given its matrix P, vector γ and set S."""
+    both = S[:, :, None] & S[:, None, :]
+    cov = np.linalg.inv(np.where(both, P, np.eye(P.shape[-1])))
+    return (cov @ np.where(S, gamma, 0.0)[..., None])[..., 0], cov
+
+
+def _empty_result(observations: Observations, L: int) -> GaussianMixture:
+    """Return means and covariances filled with zeros, or NaN where there is no reading."""
+    observed = observations.observed.T
+    both = observed[:, :, None] & observed[:, None, :]
+    mean, cov = np.where(observed, 0.0, np.nan), np.where(both, 0.0, np.nan)
+    return GaussianMixture(np.tile(mean, (L, 1, 1)), np.tile(cov, (L, 1, 1, 1)))
+
+
+def _assign(
+    result: GaussianMixture,
+    member: int,
+    site: Int[Array, " m"],
+    outputs: Int[Array, " D"],
+    S: Bool[Array, "m D"],
+    mean: Float[Array, "m D"],
+    cov: Float[Array, "m D D"],
+) -> None:
+    """Write the predicted mean and covariance of the readings S at each site to `result`."""
+    row, d = np.nonzero(S)
+    result.mean[member, site[row], outputs[d]] = mean[row, d]
+    row, d, e = np.nonzero(S[:, :, None] & S[:, None, :])
+    result.cov[member, site[row], outputs[d], outputs[e]] = cov[row, d, e]

@@ -1,0 +1,134 @@
+"""Figures of `emgpr.plots`, embedded in the page as images."""
+
+import base64
+import io
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib.style
+import numpy as np
+from matplotlib.figure import Figure
+
+from emgpr import plots
+from emgpr.cross_validation import CrossValidation
+from emgpr.estimators import MultiOutputGP
+from emgpr.plots.latents import strongest_processes
+from emgpr.plots.panels import keep_first
+from emgpr.plots.surface import Locations
+from emgpr.plots.variograms import pairs_of
+from emgpr.report.charts import MAX_OUTPUTS, MIN_SIDE
+
+MAX_COLUMNS = 3  # number of panels side by side; with more, the text would be too small
+MAX_LATENTS = 6
+N_NODES_SIDE = 36  # number of nodes along the longer side of a map of a latent process
+MIN_VARIOGRAM_SITES = 3
+MAX_SVG_POINTS = 1500  # With more points, an SVG image is larger than a PNG image.
+MAX_PHONE_WIDTH = 600  # pixels; text in wider figures is illegible when scaled to fit a phone
+STYLE = {
+    "svg.fonttype": "none",  # Text is drawn in the browser's fonts, which have all characters.
+    "svg.hashsalt": "emgpr",
+    "font.family": "sans-serif",
+}
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image as a data URL, with its size in pixels."""
+
+    source: str
+    width: int
+    height: int
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the image scrolls on a narrow screen instead of being scaled down."""
+        return self.width > MAX_PHONE_WIDTH
+
+
+def create_images(
+    model: MultiOutputGP, results: CrossValidation, units: Mapping[str, str]
+) -> dict[str, Image | None]:
+    """Draw all figures of the page. A figure is None if the inputs do not allow it."""
+    names = model.output_names_[:MAX_OUTPUTS]
+    n, n_readings = len(names), int(results.truth[names].count().sum())
+    return {
+        "coverage": _draw(
+            1, (5.4, 4.4), lambda axes: plots.coverage(results, outputs=names, ax=axes[0])
+        ),
+        "pit": _draw(n, (3.4, 2.6), lambda axes: plots.pit(results, outputs=names, axes=axes)),
+        "measured_against_predicted": _draw(
+            n,
+            (3.4, 3.4),
+            lambda axes: plots.measured_against_predicted(
+                results, outputs=names, units=units, axes=axes
+            ),
+            as_png=n_readings > MAX_SVG_POINTS,
+        ),
+        "variance_shares": _draw(
+            1,
+            (8.6, 1.2 + 0.42 * model.n_outputs_),
+            lambda axes: plots.variance_shares(model, ax=axes[0]),
+        ),
+        "latents": _draw_latents(model, units),
+        "variograms": _draw_variograms(model, names, units),
+    }
+
+
+def _draw_latents(model: MultiOutputGP, units: Mapping[str, str]) -> Image | None:
+    if model.n_features_in_ > 2:
+        return None
+    locations = Locations.build(model, n_side=N_NODES_SIDE, min_side=MIN_SIDE)
+    height = 0.8 if locations.is_line else locations.aspect(units)[1]
+    return _draw(
+        len(strongest_processes(model.weights_, None, MAX_LATENTS)),
+        (3.9, 0.9 + 2.6 * height),
+        lambda axes: plots.latents(
+            model, locations.nodes, limit=MAX_LATENTS, units=units, axes=axes
+        ),
+        as_png=not locations.is_line,
+    )
+
+
+def _draw_variograms(
+    model: MultiOutputGP, names: list[str], units: Mapping[str, str]
+) -> Image | None:
+    X, _ = model.training_data()
+    has_distance = X.shape[1] <= 2 or model.input_spec_.coordinates.degrees
+    if not has_distance or len(X.drop_duplicates()) < MIN_VARIOGRAM_SITES:
+        return None
+    return _draw(
+        len(pairs_of(names)),
+        (3.4, 2.6),
+        lambda axes: plots.variograms(model, outputs=names, units=units, axes=axes),
+    )
+
+
+def _draw(
+    n: int, size: tuple[float, float], draw: Callable[[np.ndarray], Any], *, as_png: bool = False
+) -> Image:
+    """Draw a figure with n panels. It is not registered with pyplot, so that no window opens."""
+    columns = min(n, MAX_COLUMNS)
+    rows = -(-n // columns)
+    with _default_style():
+        figure = Figure(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
+        draw(keep_first(figure.subplots(rows, columns, squeeze=False), n))
+        file = io.BytesIO()
+        if as_png:
+            figure.savefig(file, format="png", dpi=144, transparent=True)
+        else:
+            figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    kind = "png" if as_png else "svg+xml"
+    source = f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode('ascii')}"
+    width, height = (round(96 * inches) for inches in figure.get_size_inches())
+    return Image(source, width, height)
+
+
+@contextmanager
+def _default_style() -> Iterator[None]:
+    """Use matplotlib's defaults instead of the user's settings, and ignore font warnings."""
+    with matplotlib.style.context(["default", STYLE]), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
+        yield

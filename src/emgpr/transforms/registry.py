@@ -1,0 +1,12 @@
+"""The transforms that can be requested by name. To add another, list its class here."""
+
+from emgpr.transforms.base import NamedTransform
+from emgpr.transforms.builtin import Identity, Log, NormalScore, YeoJohnson
+
+TRANSFORMS: dict[str | None, type[NamedTransform]] = {
+    None: Identity,
+    "log": Log,
+    "yeo-johnson": YeoJohnson,
+    "normal-score": NormalScore,
+}
+TRANSFORM_NAMES = tuple(TRANSFORMS)

@@ -1,0 +1,50 @@
+"""Files are checked before anything long starts, and never replaced without --force."""
+
+import os
+
+import pytest
+
+from .commands import COLUMNS, refuse, succeed
+
+FIT, PREDICT = ("fit", "jura.csv", *COLUMNS), ("predict", "jura.emgpr", "--at", "new.csv")
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments", "text"),
+    [
+        (2, (*FIT, "-o", "jura.csv", "--force"), "has the ending of a table"),
+        (2, (*FIT, "--checkpoint", "jura.csv", "-o", "m.emgpr"), "has the ending of a table"),
+        (2, (*FIT, "-o", "nowhere/m.emgpr"), "There is no folder nowhere."),
+        (2, (*FIT, "--checkpoint", "no/c", "-o", "m.emgpr"), "There is no folder no."),
+        (2, (*FIT, "-o", "."), "is a folder"),
+        (2, (*FIT, "-o", "jura.emgpr"), "jura.emgpr exists already. Use another name, or add"),
+        (2, (*PREDICT, "-o", "jura.csv"), "exists already"),
+        (2, (*PREDICT, "-o", "p.xlsx"), "expected one of .csv"),
+        (2, ("plot", "jura.emgpr", "maps", "-o", "g.gif"), "expected one of .png, .pdf, .svg."),
+        (2, ("demo", "--out", "jura.csv"), "Use another folder for --out."),
+        (3, ("predict", "jura.csv", "--at", "new.csv", "-o", "p.csv"), "Fit a model to it"),
+        (3, ("predict", "jur.emgpr", "--at", "new.csv", "-o", "p.csv"), "jura.emgpr"),
+    ],
+)
+def test_files_that_cannot_be_used(here, code, arguments, text):
+    assert text in refuse(code, *arguments)
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="the superuser may write")
+def test_a_folder_that_is_not_writable(here):
+    (here / "locked").mkdir(mode=0o500)
+    assert "is not writable" in refuse(2, *PREDICT, "-o", "locked/p.csv")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["validate"], ["plot", "shares", "-o", "s.png"], ["report", "-o", "r.html"]]
+)
+def test_commands_that_need_training_data_refuse_a_model_without(here, arguments):
+    command, *others = arguments
+    line = refuse(3, command, "sums.emgpr", *others)
+    assert "model of class OnePassGP, which does not keep its training data" in line
+
+
+def test_force_replaces(here):
+    succeed(*PREDICT, "-o", "new.csv", "--force")
+    assert "Cd_std" in (here / "new.csv").read_text()

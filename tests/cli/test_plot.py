@@ -1,0 +1,44 @@
+"""`emgpr plot`: pictures of a model file."""
+
+from typing import get_args
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from emgpr.cli.plot import Picture
+
+from .commands import refuse, succeed
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("what", get_args(Picture))
+def test_every_picture_is_drawn(here, what):
+    result = succeed("plot", "jura.emgpr", what, "--units", "mg/kg", "--dpi", "40", "-o", "p.png")
+    assert result.stdout == f"{what} of Cd, Ni, Zn: p.png\n"
+    image = matplotlib.image.imread("p.png")
+    assert min(image.shape[:2]) > 60
+    assert len(np.unique(image.reshape(-1, image.shape[-1]), axis=0)) > 20
+    assert set(here.glob(".*")) == set()
+
+
+def test_calibration_has_a_panel_for_each_output_shown(here):
+    heights = {}
+    for outputs in ("Cd", "Cd,Ni,Zn"):
+        options = ("--outputs", outputs, "--dpi", "20", "-o", "p.png", "--force")
+        succeed("plot", "jura.emgpr", "calibration", *options)
+        heights[outputs] = matplotlib.image.imread("p.png").shape[1]
+    assert heights["Cd"] < heights["Cd,Ni,Zn"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("map",), "'maps'"),
+        (("maps", "--outputs", "Pb"), "--outputs has 'Pb'"),
+        (("maps", "--units", "Pb=g"), "--units has 'Pb'"),
+    ],
+)
+def test_wrong_usage(here, arguments, text):
+    assert text in refuse(2, "plot", "jura.emgpr", *arguments, "-o", "g.png")

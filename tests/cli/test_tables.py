@@ -1,0 +1,84 @@
+"""Tables with something wrong: one line says what, where and what to do."""
+
+import pandas as pd
+import pytest
+
+from .commands import COLUMNS, changed, refuse, replaced, succeed
+
+CHECK = (*COLUMNS, "--check")
+
+
+def with_units(table):
+    units = {"Xloc": ["km"], "Yloc": "km", "Cd": "mg/kg", "Ni": "mg/kg", "Zn": "mg/kg"}
+    return pd.concat([pd.DataFrame(units), table])
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "text"),
+    [
+        (replaced("Cd", 4, "<0.2"), (), "contains text in 1 of 87 rows ('<0.2'). Replace the text"),
+        (replaced("Cd", 4, "<0.2"), ("--missing", "-1"), "or add --missing '-1,<0.2'"),
+        (with_units, (), "apparently units. Delete that row, or add --missing 'km,mg/kg'"),
+        (lambda t: t.assign(Xloc="1,200.5"), (), "thousands separators, such as '1,200.5'"),
+        (lambda t: t.assign(Xloc="2024-05-01"), (), "contains dates ('2024-05-01'); convert them"),
+        (replaced("Cd", 4, -0.1), ("--log",), "needs positive values"),
+        (lambda t: t.assign(Xloc=None), (), "has all coordinates (Xloc, Yloc)"),
+    ],
+)
+def test_values_that_cannot_be_used(here, change, options, text):
+    assert text in refuse(3, "fit", changed(change), *CHECK, *options)
+
+
+def test_files_and_columns_that_cannot_be_read(here):
+    changed(lambda t: t.rename(columns={"Pb": "Pb µg"}), "latin.csv", encoding="latin-1")
+    (here / "empty.csv").touch()
+    (here / "header.csv").write_text("Xloc,Yloc,Cd,Ni,Zn\n")
+    assert "Save it in UTF-8" in refuse(3, "fit", "latin.csv", *CHECK)
+    assert "is empty" in refuse(3, "fit", "empty.csv", *CHECK)
+    assert "has all coordinates" in refuse(3, "fit", "header.csv", *CHECK)
+    assert "jura.csv" in refuse(3, "fit", "jur.csv", *CHECK)
+    inputs = ("fit", "jura.csv", "-x", "Xloc,Yloc", "--check", "-y")
+    assert "did you mean 'Ni'?" in refuse(3, *inputs, "Cd,NI")
+    assert "'Sequanian'" in refuse(3, *inputs, "Cd,Rock")
+
+
+def test_codes_for_missing_values_are_refused_unless_missing_says_what_they_are(here):
+    def with_codes(table):
+        table.loc[[3, 9, 20], "Zn"] = -9999
+        table.loc[[4, 5], "Cd"] = 1e30
+        return table
+
+    file = changed(with_codes)
+    line = refuse(3, "fit", file, *CHECK)
+    assert "'Cd' holds 1e+30 (2 of 87 values)" in line
+    assert line.endswith("Add --missing 1e+30,-9999, or --missing none if these are measurements.")
+    removed = succeed("fit", file, *CHECK, "--missing", "-9999,1e30")
+    assert removed.stderr == ""
+    assert "\nZn        84        3 " in removed.stdout
+    kept = succeed("fit", file, *CHECK, "--missing", "none")
+    assert "emgpr: warning: Output 'Zn' holds -9999" in kept.stderr
+
+
+def test_rows_without_coordinates_are_left_out_with_a_warning(here):
+    rows = [7, 9, 20, 30, 40, 50]
+    result = succeed("fit", changed(lambda t: t.assign(Xloc=t["Xloc"].drop(rows))), *CHECK)
+    assert "81 rows; 81 locations" in result.stdout
+    assert (
+        "6 of 87 rows (8, 10, 21, 31, 41, …) have no coordinates; they are ignored."
+        in result.stderr
+    )
+
+
+def test_a_warning_with_the_option_to_add_is_not_repeated_by_the_fit(here):
+    file = changed(lambda t: t.rename(columns={"Xloc": "lon", "Yloc": "lat"}))
+    columns = ("-x", "lon,lat", "-y", "Cd,Ni,Zn", "--log", "--paper")
+    result = succeed("fit", file, *columns, "-o", "flat.emgpr")
+    (line,) = result.stderr.splitlines()
+    assert "used as plane coordinates" in line
+    assert line.endswith("Add --crs EPSG:4326.")
+
+
+def test_names_that_contain_commas_are_quoted(here):
+    file = changed(lambda t: t.rename(columns={"Zn": "Zn, total"}))
+    columns = ("-x", "Xloc,Yloc", "-y", 'Cd,"Zn, total"')
+    assert "Zn, total" in succeed("fit", file, *columns, "--check").stdout

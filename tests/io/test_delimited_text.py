@@ -1,0 +1,71 @@
+"""Delimited text as spreadsheets, data loggers and R write it."""
+
+import gzip
+
+import pytest
+
+from emgpr.io import read_table
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x;Cd;of\n1,5;2,25;a,b\n",
+        "x;Cd;of\n1.5;2,25;a,b\n",
+        "x\tCd\tof\n1,5\t2,25\ta,b\n",
+        "  x   Cd of\n 1,5  2,25 a,b\n",
+        'x,Cd,of\n1.5,2.25,"a,b"\n',
+        "\ufeffx;Cd;of\n1,5;2,25;a,b\n",
+    ],
+)
+def test_separators_and_decimal_commas_are_found(tmp_path, text):
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    table = read_table(tmp_path / "t.csv")
+    assert table.columns.tolist() == ["x", "Cd", "of"]
+    assert table.iloc[0].tolist() == [1.5, 2.25, "a,b"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x, Cd , of\n1.5, 2.25, a\n",
+        "x,Cd,of\n1.5,2.25,a,\n",  # rows end in a separator, the header does not
+        'x,"\nCd",of\n1.5,2.25,a\n',
+        "# from the lab\n#\nx,Cd,of\n1.5,2.25,a\n",
+        '"x" "Cd" "of"\n"1" 1.5 2.25 "a"\n',  # R's write.table
+        '"x","Cd","of"\n"7",1.5,2.25,"a"\n',
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "gzip"])
+def test_layouts_and_encodings_are_found(tmp_path, text, encoding):
+    content = gzip.compress(text.encode()) if encoding == "gzip" else text.encode(encoding)
+    (tmp_path / "t.csv").write_bytes(content)
+    table = read_table(tmp_path / "t.csv", ["x", "Cd", "of"])
+    assert table.to_numpy().tolist() == [[1.5, 2.25, "a"]]
+
+
+@pytest.mark.parametrize("text", ["# x y\n1 2\n3 4\n", "#x,y\n1,2\n3,4\n"])
+def test_the_header_may_be_a_comment(tmp_path, text):
+    (tmp_path / "t.txt").write_text(text)
+    assert read_table(tmp_path / "t.txt", ["x", "y"]).to_numpy().tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x,y\n1,5,2,5\n1,6,2,7\n", r"2 names in its header, but 4 fields in its rows.*decimal"),
+        ("x,y\n0,5,2\n1,6,3\n", r"2 names in its header, but 3 fields"),
+        ("x,y,x\n1,2,3\n", r"has several columns named 'x'; expected distinct names"),
+        ("Survey of 2024,\n,\nx,y\n1,2\n", r"column names in line 3, .* Delete the lines above"),
+    ],
+)
+def test_ambiguous_columns_are_rejected(tmp_path, text, message):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_table(tmp_path / "t.csv", ["x", "y"])
+
+
+def test_another_encoding_is_rejected_with_the_remedy(tmp_path):
+    (tmp_path / "t.csv").write_bytes("x,As µg/g\n1,2\n".encode("cp1252"))
+    with pytest.raises(ValueError, match=r"not encoded in UTF-8: .* 0xb5 \('µ' .*'CSV UTF-8'"):
+        read_table(tmp_path / "t.csv")

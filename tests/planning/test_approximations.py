@@ -1,0 +1,58 @@
+"""Approximations are described before a fit as after it."""
+
+import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
+
+from emgpr import EMGPR, IndependentGP
+from emgpr.latents import FITC, VFE, PoE
+
+
+def test_the_approximations_of_very_many_readings_are_listed_by_step(big):
+    plan = EMGPR().plan(*big(12000))
+    assert plan.approximations == [
+        "transforms: chosen on 400 of 12000 sites",
+        "step 1: the likelihood of 12000 readings is replaced by the likelihoods of 8 batches of "
+        "300",
+        "joint optimisation: fitted to 8 batches of 500 sites, each independently; 4000 of 12000 "
+        "sites",
+        "safe transfer: tested on 6000 of 36000 readings, each predicted from neighbours",
+        "1000 locations: from the 16 nearest readings of each output, of 36000 in total",
+    ]
+    assert str(plan).endswith("\n".join(f"  {line}" for line in plan.approximations))
+    assert IndependentGP().plan(*big(2000)).approximations == []
+
+
+@pytest.mark.parametrize(
+    ("learner", "text"),
+    [
+        ("vfe", "2500 readings is replaced by a lower bound from 300 inducing points (VFE)"),
+        (FITC(50), "2500 readings is approximated through 50 inducing points (FITC)"),
+        ("variogram", "a least-squares fit to the variogram of 600 of 2500 readings"),
+        (PoE(100, 1), "2500 readings is replaced by the likelihood of one batch of 100"),
+        (PoE(3000), ""),
+        (VFE(2500), ""),
+        (GaussianProcessRegressor(), ""),
+        ([GaussianProcessRegressor()] * 3, ""),
+    ],
+)
+def test_learners_describe_what_replaces_the_likelihood(big, learner, text):
+    plan = IndependentGP(latent_learner=learner, conditioning="all").plan(*big(2500))
+    assert bool(plan.approximations) == bool(text)
+    assert text in "".join(plan.approximations)
+
+
+def test_a_fitted_model_describes_its_approximations(small):
+    fixed = RBF(0.3, "fixed")
+    settings = {"batch_size": 10, "n_members": 2, "random_state": 0}
+    model = EMGPR.paper(kernel=fixed, conditioning=5, latent_learner=FITC(10), **settings)
+    assert model.fit(*small).approximations_ == (
+        "step 1: the likelihood of 30 readings is approximated through 10 inducing points (FITC)",
+        "weights: fitted to 2 batches of 10 sites, each independently; 20 of 30 sites",
+        "prediction: from the 5 nearest readings of each output, of 90 in total",
+    )
+    batches = EMGPR.paper(kernel=fixed, conditioning="batch", **settings)
+    assert batches.fit(*small).approximations_[1:] == (
+        "prediction: each member predicts from the readings of its batch",
+    )
+    assert IndependentGP(fixed).fit(*small).approximations_ == ()

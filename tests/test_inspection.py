@@ -1,0 +1,72 @@
+"""Inspection of a fitted model: variograms, and parts of the correlations between signals."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from emgpr.inspection import signal_correlations, variograms
+from emgpr.prediction import LMCModel, LMCPosterior
+from emgpr.variograms import Lags, ModelVariogram, empirical_variogram
+from tests.simulated import world
+
+
+def test_parts_sum_to_the_correlations_of_the_signals(rng):
+    W, variances = rng.normal(size=(3, 4, 2)), np.array([0.5, 1.0, 2.0])
+    B = W @ np.swapaxes(W, 1, 2)
+    parts = signal_correlations(B, variances)
+    total = np.einsum("qde,q->de", B, variances)
+    std = np.sqrt(np.diagonal(total))
+    assert_allclose(parts.sum(axis=0), total / np.outer(std, std), rtol=1e-12)
+    assert_allclose(parts[1], B[1] / np.outer(std, std), rtol=1e-12)
+
+
+def test_an_output_without_a_signal_has_no_correlations(rng):
+    W = rng.normal(size=(2, 3, 1))
+    W[:, 1] = 0.0
+    parts = signal_correlations(W @ np.swapaxes(W, 1, 2), np.ones(2))
+    assert np.isnan(parts[:, 1]).all()
+    assert np.isnan(parts[:, :, 1]).all()
+    assert_array_equal(np.isfinite(parts[:, ::2, ::2]), True)
+
+
+@pytest.fixture
+def made(rng):
+    return world(rng, N=40, missing=0.1)
+
+
+@pytest.fixture
+def posterior(made):
+    model = LMCModel(made.kernels, made.W[None], made.noise)
+    return LMCPosterior(made.observed, model, (np.arange(40),), "all")
+
+
+def tabulate(posterior, pairs=None, kind="auto"):
+    return variograms(posterior, ["Cd", "Ni", "Zn"], pairs, n_lags=5, max_lag=None, kind=kind)
+
+
+def test_empirical_and_model_variograms_are_side_by_side(made, posterior):
+    frame = tabulate(posterior, [("Ni", "Ni"), ("Cd", "Zn")])
+    assert frame.columns.tolist() == [
+        "first", "second", "kind", "lag", "pairs", "empirical", "model",
+    ]  # fmt: skip
+    assert len(frame) == 10
+    lags = Lags.between(made.X, 5)
+    lag, value, n = empirical_variogram(made.observed, lags, 0, 2)
+    own = frame[frame["second"] == "Zn"]
+    assert_allclose(own[["lag", "empirical", "pairs"]], np.transpose([lag, value, n]))
+    model = ModelVariogram.from_kernels(made.kernels, made.X, lags)
+    B = made.W @ made.W.swapaxes(1, 2)
+    assert_allclose(own["model"], model.expected(B, made.noise, 0, 2))
+
+
+def test_variograms_of_each_output_are_the_default(posterior):
+    frame = tabulate(posterior, kind="pseudo")
+    assert frame["first"].drop_duplicates().tolist() == ["Cd", "Ni", "Zn"]
+    assert (frame["kind"] == "cross").all()  # of one output there is only one kind
+
+
+def test_unknown_outputs_and_kinds_are_rejected(posterior):
+    with pytest.raises(ValueError, match="'Pb', which is not an output"):
+        tabulate(posterior, [("Cd", "Pb")])
+    with pytest.raises(ValueError, match="kind='both'"):
+        tabulate(posterior, kind="both")
