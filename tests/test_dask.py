@@ -35,6 +35,8 @@ from tests.lazy_tables import (  # noqa: E402  (it imports Dask)
     fail,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module", autouse=True)
 def in_this_thread():

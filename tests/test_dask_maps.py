@@ -8,6 +8,8 @@ from emgpr import EMGPR
 from emgpr.io import read_map, write_map
 from emgpr.mapping import MapVariables
 
+pytestmark = pytest.mark.slow
+
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 xarray = pytest.importorskip("xarray")

@@ -23,6 +23,8 @@ from emgpr.parallel import (
     with_progress,
 )
 
+pytestmark = pytest.mark.slow
+
 TWO = Execution(n_jobs=2)
 
 

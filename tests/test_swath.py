@@ -9,6 +9,8 @@ from emgpr.cli import app
 from emgpr.swath import channel_names, footprint, grid_swath
 from tests.cf_checker import cf_errors
 
+pytestmark = pytest.mark.slow
+
 xarray = pytest.importorskip("xarray")
 pytest.importorskip("pyproj")
 

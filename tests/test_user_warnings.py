@@ -13,6 +13,8 @@ import emgpr
 from emgpr import EMGPR, IndependentGP, OnePassGP
 from emgpr.user_warnings import warn
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def table():

@@ -13,6 +13,8 @@ from emgpr.planning import Plan, Step
 
 from .commands import COLUMNS, QUICK, changed, invoke, refuse, succeed
 
+pytestmark = pytest.mark.slow
+
 
 def predictions(*files):
     new = pd.read_csv("new.csv")[["Xloc", "Yloc"]]

@@ -10,6 +10,8 @@ from emgpr.io import read_table, write_table
 
 from .commands import refuse, succeed
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("ending", "needs"), [("csv", "pandas"), ("parquet", "pyarrow"), ("nc", "h5netcdf")]

@@ -12,7 +12,10 @@ from sklearn.gaussian_process.kernels import RBF
 from emgpr import EMGPR
 from tests.simulated import smooth_table
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 QUICK = {
     "kernel": RBF(0.25, "fixed"),
     "n_restarts": 1,

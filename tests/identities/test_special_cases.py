@@ -12,6 +12,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteK
 from emgpr import EMGPR, ICM, LMC, SLFM, IndependentGP
 from tests.simulated import known_model, paper, posterior, smooth_table, with_weights, world
 
+pytestmark = pytest.mark.slow
+
 ESTIMATORS = [EMGPR, ICM, LMC, SLFM, IndependentGP]
 
 

@@ -13,6 +13,8 @@ from emgpr import EMGPR, IndependentGP
 from emgpr.latents import Borrowed
 from tests.simulated import smooth_table
 
+pytestmark = pytest.mark.slow
+
 KERNEL = ConstantKernel(1.5) * RBF(0.4, (0.01, 10)) + WhiteKernel(0.05, (1e-6, 1))
 
 

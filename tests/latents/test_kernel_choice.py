@@ -11,7 +11,10 @@ from emgpr import IndependentGP
 from emgpr.latents import Latent, choose_kernels, fit_latents
 from emgpr.observations import Observations
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 
 
 def drawn(rng, X, kernel, n):

@@ -14,6 +14,8 @@ from emgpr.geo import coordinate_system
 from emgpr.io import read_map, write_map
 from tests.cf_checker import cf_errors
 
+pytestmark = pytest.mark.slow
+
 xarray = pytest.importorskip("xarray")
 pyproj = pytest.importorskip("pyproj")
 shapely = pytest.importorskip("shapely")

@@ -12,6 +12,8 @@ from emgpr.plots.surface import Locations
 
 from .conftest import fit_arrays
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def nodes():

@@ -36,6 +36,8 @@ from tests.simulated import (
     world,
 )
 
+pytestmark = pytest.mark.slow
+
 module = sys.modules[LMCPosterior.__module__]
 PARTS = ("mean", "cov")
 

@@ -10,6 +10,8 @@ from emgpr.ensemble import mixture
 from emgpr.prediction import LMCPosterior, SafeTransferPosterior, condition_jointly
 from tests.simulated import agrees, lmc_posterior, world
 
+pytestmark = pytest.mark.slow
+
 WAYS = {
     "one member": {},
     "three members": {"n": 3},

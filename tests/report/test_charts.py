@@ -9,6 +9,8 @@ from emgpr.report import charts
 
 from .page_reader import unpack
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", ["metals", "cadmium", "globe", "hostile"])
 def test_maps_hold_what_the_model_predicts(name, request, page_of):

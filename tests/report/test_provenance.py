@@ -10,6 +10,8 @@ import emgpr
 from emgpr import IndependentGP, OnePassGP
 from emgpr.report import checksum, write_report
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def model_file(failed, tmp_path):

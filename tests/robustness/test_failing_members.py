@@ -8,9 +8,12 @@ from emgpr.arrays import NumericalError
 from emgpr.weights import fit as step_2
 from tests.simulated import smooth_table
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:Batches of:UserWarning"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings(
+        "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:Batches of:UserWarning"
+    ),
+]
 X, Y = smooth_table(np.random.default_rng(3), N=30)
 QUICK = {"max_iter": 8, "n_restarts": 1, "random_state": 0}
 

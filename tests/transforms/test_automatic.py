@@ -11,7 +11,10 @@ from emgpr import EMGPR, IndependentGP
 from emgpr.transforms import automatic, candidates, choose_transforms
 from emgpr.transforms.automatic import MIN_READINGS
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 KERNEL = RBF(1.0, "fixed")
 ABSOLUTE = FunctionTransformer(np.abs, np.abs, check_inverse=False)
 

@@ -29,6 +29,8 @@ from emgpr.weights import (
 )
 from tests.simulated import clone_kernel, start_of, world
 
+pytestmark = pytest.mark.slow
+
 joint = sys.modules[refine.__module__]
 fit = sys.modules[fit_weights.__module__]
 
