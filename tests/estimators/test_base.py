@@ -285,9 +285,9 @@ def test_samples_are_distributed_as_predicted(fitted, transform, members, option
     assert np.all(np.abs(squares.mean(-1) - std**2) < FIVE * squares.std(-1) / np.sqrt(n))
 
 
-@pytest.mark.parametrize("n", [0, -1, 2.5, True])
+@pytest.mark.parametrize("n", [0, -1, 2.5, True, "many"])
 def test_a_number_of_samples_below_1_is_refused(fitted, n):
-    with pytest.raises(ValueError, match=f"n_samples={n}; expected a whole number of at least 1"):
+    with pytest.raises(ValueError, match=f"n_samples={n!r}; expected a whole number of at least 1"):
         fitted().sample_y(X_NEW, n)
 
 

@@ -124,14 +124,14 @@ def frame(model: Any, table: Table) -> Found:
     """`predict_frame`: names, index and numbers."""
     first = model.output_names_[0]
     asked = {"quantiles": [0.05, 0.95], "exceedance": {first: round(float(limits(table)[0]), 3)}}
-    told = model.predict_frame(table.places, observed=table.known, **asked)
-    yield "columns", json.dumps(list(told.columns))
-    yield "index", json.dumps([str(label) for label in told.index])
-    unit = np.ones(told.shape)
-    for column, name in enumerate(told.columns):
+    frame = model.predict_frame(table.places, observed=table.known, **asked)
+    yield "columns", json.dumps(list(frame.columns))
+    yield "index", json.dumps([str(label) for label in frame.index])
+    unit = np.ones(frame.shape)
+    for column, name in enumerate(frame.columns):
         output = next(own for own in model.output_names_ if name.startswith(own))
-        unit[:, column] = 1.0 if "_above_" in name else told[f"{output}_std"]
-    yield "values", Number(told.to_numpy(), unit)
+        unit[:, column] = 1.0 if "_above_" in name else frame[f"{output}_std"]
+    yield "values", Number(frame.to_numpy(), unit)
 
 
 def draws(model: Any, table: Table, *, known: bool) -> Found:

@@ -61,7 +61,7 @@ def _look(name: str, look: Any) -> Found:
     yield f"{name}/outputs", outputs.to_numpy(dtype=float)
     yield f"{name}/columns", json.dumps([*look.inputs.columns, *look.outputs.columns])
     yield f"{name}/rows", json.dumps([*look.inputs.index, *look.outputs.index])
-    yield f"{name}/doubts", [len(look.doubts)]
+    yield f"{name}/doubts", [len(look.doubts if hasattr(look, "doubts") else look.warnings)]
 
 
 def functions() -> Found:

@@ -37,7 +37,6 @@ def test_the_warnings_are_those_of_fit(messy):
         model.fit(*messy)
     summary = model.first_look(*messy)
     assert set(summary.warnings) <= {str(warning.message) for warning in caught}
-    assert summary.doubts == summary.warnings  # the former name
 
 
 def test_coordinates_on_the_sphere_are_shown_as_they_were_given(messy):

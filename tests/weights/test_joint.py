@@ -1,29 +1,21 @@
 """Optimisation after step 2, in sweeps or jointly: the likelihood rises from where step 2 ended."""
 
 import sys
-from copy import deepcopy
 from dataclasses import replace
-from typing import ClassVar
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.gaussian_process.kernels import RBF
 
-from emgpr.checkpoint import Checkpoint
 from emgpr.covariance import log_likelihood
 from emgpr.ensemble import split_sites
 from emgpr.kernels import kernel_matrices
-from emgpr.noise import NoiseParameters, noise_prior, output_variances
-from emgpr.observations import Observations
-from emgpr.parallel import Execution
+from emgpr.noise import noise_prior, output_variances
 from emgpr.weights import (
-    FittedWeights,
-    LMCParameters,
     ParameterVector,
     Stage,
     fit_weights,
-    maximise,
     refine,
     subsample_batches,
 )
@@ -334,220 +326,3 @@ def test_weights_that_did_not_converge_in_the_last_sweep_are_counted(prepared):
 @pytest.mark.parametrize("sweeps", [1, "joint"])
 def test_a_search_that_converged_needs_no_message(refined_from_truth, sweeps):
     assert refined_from_truth(sweeps, max_iter=2000).message == ""
-
-
-# --- latent processes that are noise
-
-SHORT = 1e-4
-
-
-@pytest.fixture
-def table(rng):
-    x = rng.uniform(size=(20, 2))
-    return Observations.from_table(np.concatenate([x, x[:5]]), rng.normal(size=(25, 3)))
-
-
-def parameters_of(rng, *kernels):
-    noise = np.diag([0.1, 0.2, 0.3])
-    W = rng.normal(size=(len(kernels), 3, 2))
-    return LMCParameters(kernels, noise, W, np.tile([1e-8, 1e2], (3, 1)))
-
-
-def test_a_latent_in_use_without_correlation_between_nearest_sites_is_noise(rng, table):
-    """Repeated sites count once: without a distance, everything is correlated."""
-    parameters = parameters_of(
-        rng, RBF(0.5), RBF(SHORT), ConstantKernel(100.0) * RBF(SHORT), RBF(SHORT)
-    )
-    W = np.stack([parameters.W] * 2)
-    W[:, 3] = 0.0
-    assert_array_equal(joint._is_noise(parameters, W, table), [False, True, True, False])
-    W[1, 3, 0, 0] = 0.1  # of one output of one member
-    assert_array_equal(joint._is_noise(parameters, W, table), [False, True, True, True])
-
-
-@pytest.mark.parametrize(("correlation", "noise"), [(0.06, False), (0.04, True)])
-def test_a_correlation_below_a_twentieth_is_none(rng, correlation, noise):
-    pair = Observations.from_table(np.array([[0.0], [1.0]]), rng.normal(size=(2, 3)))
-    length = np.sqrt(-0.5 / np.log(correlation))
-    parameters = parameters_of(rng, RBF(length))
-    assert joint._is_noise(parameters, parameters.W[None], pair).tolist() == [noise]
-
-
-def test_a_single_site_says_nothing_about_noise(rng, table):
-    parameters = parameters_of(rng, RBF(SHORT), RBF(1.0))
-    W = parameters.W[None]
-    assert not joint._is_noise(parameters, W, table.at([0, 20])).any()
-    assert_array_equal(joint._is_noise(parameters, W, table.at([0, 1])), [True, False])
-
-
-@pytest.mark.parametrize("variance", [1.0, 4.0])
-def test_as_noise_such_a_latent_leaves_the_likelihood_as_it_was(rng, table, variance):
-    table = table.at(np.arange(20))
-    parameters = parameters_of(rng, RBF(0.5), ConstantKernel(variance) * RBF(SHORT))
-    noisy = np.array([False, True])
-    moved, W = joint._move_to_noise(parameters, parameters.W[None], noisy, table)
-    assert_array_equal(W[0, 0], parameters.W[0])
-    assert_array_equal(W[0, 1], 0.0)
-    K = kernel_matrices(parameters.kernels, table.x)
-    before = log_likelihood(table, parameters.W, parameters.noise, K).value
-    assert_allclose(log_likelihood(table, W[0], moved.noise, K).value, before)
-
-
-def test_the_noise_gets_the_mean_of_several_members(rng, table):
-    parameters = parameters_of(rng, RBF(SHORT))
-    W = rng.normal(size=(4, 1, 3, 2))
-    moved, _ = joint._move_to_noise(parameters, W, np.array([True]), table)
-    B = np.mean([w @ w.T for w in W[:, 0]], axis=0)
-    assert_allclose(moved.noise - parameters.noise, B)
-
-
-def test_the_joint_optimisation_makes_a_latent_noise_if_that_costs_little(rng):
-    """The second latent starts as noise that the outputs share."""
-    made = world(rng, N=40, D=2, Q=1, k=1, noise=0.3, correlated=True)
-    kernels = (made.kernels[0], RBF(SHORT, (SHORT, 1.0)))
-    W = np.concatenate([made.W, np.full((1, 2, 1), 0.5)])
-    start = start_of(made, kernels=kernels, noise=np.diag(np.diag(made.noise)), W=W)
-    batches = [np.arange(40)]
-    fitted = fit_weights(made.observations, batches, start, max_iter=30)
-    ends = {
-        correlated: refine(
-            made.observations, batches, start, fitted,
-            sweeps="joint", correlated=correlated, max_iter=60,
-        )
-        for correlated in (False, True)
-    }  # fmt: skip
-    assert ends[False].members.W[0, 1].any()
-    assert not ends[True].members.W[0, 1].any()
-    assert ends[True].parameters.noise[0, 1] != 0.0
-    lost = ends[False].members.log_likelihood[0] - ends[True].members.log_likelihood[0]
-    assert lost <= 2.0  # the number of its weights
-    assert_allclose(ends[True].history[-1].log_likelihood, ends[True].members.log_likelihood[0])
-
-
-def test_a_latent_that_is_worth_its_weights_stays(rng, monkeypatch):
-    """Here everything counts as noise, and giving up the only signal costs too much."""
-    made = world(rng, N=30, D=2, Q=1, k=1, noise=0.01)
-    start, batches = start_of(made), [np.arange(30)]
-    fitted = FittedWeights.fixed(made.W[None])
-    how = {"sweeps": "joint", "correlated": True, "max_iter": 20}
-    plain = refine(made.observations, batches, start, fitted, **how)
-    monkeypatch.setattr(joint, "NOISE_CORRELATION", 2.0)
-    kept = refine(made.observations, batches, start, fitted, **how)
-    assert_array_equal(kept.members.W, plain.members.W)
-    assert kept.history == plain.history
-
-
-# --- the search itself
-
-
-@pytest.fixture
-def bowl():
-    """A vector of one length-scale and two noises, and a log posterior with its top inside."""
-    start = LMCParameters(
-        (RBF(1.0),), np.eye(2), np.zeros((1, 2, 1)), np.tile([np.exp(-1), np.exp(4)], (2, 1))
-    )
-    bounds = np.array([[-1.0, 4.0], [-1.0, 4.0], [-1.0, 4.0]])
-    vector = ParameterVector(start, NoiseParameters(2, False), bounds, ("a", "b", "c"))
-    top = np.array([1.0, 2.0, 5.0])  # the last one beyond its bound
-    scale = np.array([1.0, 10.0, 0.5])
-
-    def log_posterior(x):
-        return float(7 - (scale * (x - top) ** 2).sum()), -2 * scale * (x - top)
-
-    return vector, log_posterior
-
-
-SEARCH = {
-    "n_readings": 10, "max_iter": 50, "min_gain": 1e-12, "expected_gain": 0.0, "label": "Searching",
-}  # fmt: skip
-
-
-def test_a_search_maximises_within_the_bounds(bowl):
-    vector, log_posterior = bowl
-    result, values = maximise(vector, log_posterior, np.zeros(3), **SEARCH)
-    assert_allclose(result.x[0], [1.0, 2.0, 4.0], atol=1e-5)
-    assert result.converged[0]
-    assert_array_equal(result.at_bound[0], [False, False, True])
-    assert values[0] == log_posterior(np.zeros(3))[0]
-    assert_allclose(values[-1], -result.value[0], rtol=1e-12)
-    assert len(values) == 1 + result.n_iter[0]
-    assert np.all(np.diff(values) > 0)
-
-
-def test_a_start_beyond_its_bounds_is_kept(bowl):
-    vector, log_posterior = bowl
-    result, values = maximise(vector, log_posterior, np.array([0.0, 0.0, 4.5]), **SEARCH)
-    assert values[0] == log_posterior(np.array([0.0, 0.0, 4.5]))[0]
-    assert_allclose(result.x[0], [1.0, 2.0, 4.5], atol=1e-5)
-
-
-def test_a_search_stops_when_told(bowl):
-    vector, log_posterior = bowl
-    short, values = maximise(vector, log_posterior, np.zeros(3), **SEARCH | {"max_iter": 2})
-    assert (short.n_iter[0], len(values), bool(short.converged[0])) == (2, 3, False)
-    easy, _ = maximise(vector, log_posterior, np.zeros(3), **SEARCH | {"expected_gain": 1e3})
-    assert easy.converged[0]
-    long, _ = maximise(vector, log_posterior, np.zeros(3), **SEARCH)
-    assert easy.n_iter[0] < long.n_iter[0]
-
-
-def test_progress_is_shown_if_asked_for(bowl, capsys):
-    vector, log_posterior = bowl
-    maximise(vector, log_posterior, np.zeros(3), **SEARCH)
-    assert capsys.readouterr().err == ""
-    result, _ = maximise(
-        vector, log_posterior, np.zeros(3), **SEARCH, execution=Execution(verbose=1)
-    )
-    shown = capsys.readouterr().err
-    assert "Searching" in shown
-    assert f"{result.n_iter[0]}/50" in shown
-
-
-class InMemory(Checkpoint):
-    """A checkpoint that keeps everything, always, and writes no file."""
-
-    kept: ClassVar[dict] = {}
-    due = True
-
-    def find(self, key):
-        return deepcopy(self.kept.get(key))
-
-    def keep(self, key, piece):
-        self.kept[key] = deepcopy(piece)
-
-    def flush(self):
-        assert self.kept
-
-
-def test_an_interrupted_search_continues_from_its_checkpoint(bowl, capsys):
-    """With the same bits as if it had not been interrupted, and no evaluation repeated."""
-    vector, log_posterior = bowl
-    whole, values = maximise(vector, log_posterior, np.zeros(3), **SEARCH)
-    asked = []
-
-    def interrupted(x):
-        asked.append(x.copy())
-        if len(asked) == 6:
-            raise KeyboardInterrupt
-        return log_posterior(x)
-
-    def checkpointed(function, verbose=0, **changed):
-        execution = Execution(checkpoint=InMemory("memory"), verbose=verbose)
-        given = {**SEARCH, "key": ("data",), "execution": execution} | changed
-        return maximise(vector, function, np.zeros(3), **given)
-
-    with pytest.raises(KeyboardInterrupt):
-        checkpointed(interrupted)
-    result, again = checkpointed(interrupted, verbose=1)
-    assert_array_equal(result.x, whole.x)
-    assert again == values
-    assert f"{result.n_iter[0]}/50" in capsys.readouterr().err  # those before count too
-    assert len(np.unique(asked[1:], axis=0)) >= len(asked) - 3
-    n = len(asked)
-    found, _ = checkpointed(interrupted)
-    assert len(asked) == n  # it is finished, and nothing is evaluated again
-    assert_array_equal(found.x, whole.x)
-    for other in ({"max_iter": 49}, {"key": ("other data",)}, {"label": "Other"}):
-        checkpointed(interrupted, **other)
-        assert len(asked) > n  # another search
-        n = len(asked)

@@ -37,8 +37,8 @@ def read_training_data(
     with reading_data():
         summary = model.first_look(table[inputs], table[outputs])
     typer.echo(str(summary))
-    codes = [w for w in summary.doubts if w.kind == "code"] if options.missing is None else []
-    for warning in summary.doubts:
+    codes = [w for w in summary.warnings if w.kind == "code"] if options.missing is None else []
+    for warning in summary.warnings:
         if warning not in codes:
             option = " Add --crs EPSG:4326." if warning.kind == "degrees" else ""
             warn(f"{warning}{option}")

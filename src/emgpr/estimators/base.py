@@ -19,6 +19,7 @@ from emgpr.inputs import InputSpec, as_table, is_lazy, is_plain, order_outputs, 
 from emgpr.metrics import over_readings
 from emgpr.model_files.files import OwnClasses, load_model, save_model
 from emgpr.parallel import Execution, RandomState
+from emgpr.parameter_checks import check_count
 from emgpr.persistence import PathLike
 from emgpr.prediction import Posterior
 from emgpr.predictor import Function, Predictor
@@ -233,8 +234,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABC
         sample are meaningful. With `combine="mean"`, each sample is drawn from one member.
         The shape is (M, n_samples) if the model was fitted to a 1-D y.
         """
-        if isinstance(n_samples, bool) or int(n_samples) != n_samples or n_samples < 1:
-            raise ValueError(f"n_samples={n_samples!r}; expected a whole number of at least 1.")
+        check_count("n_samples", n_samples)
         samples = self._predictor().sample(
             X, int(n_samples), random_state, observed, include_noise=include_noise
         )

@@ -70,10 +70,10 @@ def text(entries: Sequence[Entry]) -> str:
     lines = []
     for number, name in enumerate((*channels, OVERALL)):
         lines.append([name, "ours", *(_cell(e["error"][name], e["sd"][name]) for e in entries)])
-        lines.append(["", "printed", *(_printed(e["printed"], number, name) for e in entries)])
+        lines.append(["", "paper", *(_printed(e["printed"], number, name) for e in entries)])
     lines += [
         ["gain on GP", "ours", *(format_number(e["gain"], ".1f", "%") for e in entries)],
-        ["", "printed", *(format_number(_printed_gain(e), ".1f", "%") for e in entries)],
+        ["", "paper", *(format_number(_printed_gain(e), ".1f", "%") for e in entries)],
         ["minus GP", "± s.e.", *(format_difference(e["minus_no_transfer"], 5) for e in entries)],
         ["training", "s", *(f"{e['seconds']:.1f}" for e in entries)],
     ]

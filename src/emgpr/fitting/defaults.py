@@ -120,8 +120,8 @@ class FitSettings:
             check_count("refine", self.refine, ', 0, "joint" or "auto"')
         if self.noise == "correlated" and self.refine == 0:
             raise ValueError(
-                'noise="correlated" is fitted by the optimisation after the two steps, but '
-                'refine=0; set refine="joint", or refine=1 for one sweep.'
+                'noise="correlated" cannot be estimated by step 1 and step 2 alone, and refine=0 '
+                'omits what follows them; set refine="joint", or noise="independent".'
             )
         if self.crs is not None:
             coordinate_system(self.crs)

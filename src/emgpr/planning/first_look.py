@@ -29,11 +29,6 @@ class TableSummary:
     outputs: pd.DataFrame
     warnings: tuple[DataWarning, ...]  # the warnings that `fit` would issue
 
-    @property
-    def doubts(self) -> tuple[DataWarning, ...]:
-        """Former name of `warnings`."""
-        return self.warnings
-
     @classmethod
     def build(cls, table: TrainingTable, output_transform: Any) -> "TableSummary":
         """Summarise a table; raise if the requested transform cannot be applied to an output."""

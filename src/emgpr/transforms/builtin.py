@@ -108,8 +108,9 @@ class Log(_ParameterFree):
         """Return the error message for values that are not positive."""
         return (
             f'output_transform="log" needs positive values, but output {output!r} has {len(rows)} '
-            f"values that are zero or negative, first in rows {rows[:5].tolist()}. Replace values "
-            "below a detection limit with positive values or NaN, or use output_transform=None."
+            f"values that are zero or negative, the first of them in rows {rows[:5].tolist()}. "
+            "Replace values below a detection limit with positive values or NaN, or use "
+            "output_transform=None."
         )
 
     def expansion(self, m: Components, s: Components, n_terms: int) -> Expansion:

@@ -105,7 +105,8 @@ class FittedTransformer(Transform):
         """Return the error message for values at which the transformer cannot be inverted."""
         return (
             f"The transform of output {output!r}, {self.transformer!r}, cannot be inverted at "
-            f"{len(rows)} values beyond those it was fitted to, first in rows {rows[:5].tolist()}. "
+            f"{len(rows)} values beyond those it was fitted to, the first of them in rows "
+            f"{rows[:5].tolist()}. "
             'Choose another transform, such as "normal-score", or replace the values with NaN.'
         )
 
