@@ -1,10 +1,11 @@
 """Inspection of a fitted model: variograms, and parts of the correlations between signals."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from emgpr.inspection import signal_correlations, variograms
+from emgpr.inspection import signal_correlations, variogram_warnings, variograms
 from emgpr.prediction import LMCModel, LMCPosterior
 from emgpr.variograms import Lags, ModelVariogram, empirical_variogram
 from tests.simulated import world
@@ -70,3 +71,37 @@ def test_unknown_outputs_and_kinds_are_rejected(posterior):
         tabulate(posterior, [("Cd", "Pb")])
     with pytest.raises(ValueError, match="kind='both'"):
         tabulate(posterior, kind="both")
+
+
+def frame_with_sill(*ratios, pairs=100):
+    """Variograms of outputs whose model is these multiples of the readings at large lags."""
+    empirical = np.array([0.2, 0.6, 1.0, 1.0, 1.0, 1.0])
+    far = np.arange(6) >= 3
+    parts = [
+        pd.DataFrame(
+            {
+                "first": name, "second": name, "pairs": pairs, "empirical": empirical,
+                "model": np.where(far, ratio, 1.0) * empirical,
+            }
+        )
+        for name, ratio in zip(("Cd", "Ni", "Zn"), ratios, strict=False)
+    ]  # fmt: skip
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_a_sill_above_twice_or_below_half_that_of_the_readings_is_warned_of():
+    assert variogram_warnings(frame_with_sill(0.55, 1.0, 1.9)) == []
+    high, low = variogram_warnings(frame_with_sill(2.1, 0.4, 5.0))
+    assert "far above the readings" in high
+    assert "2.1 for Cd, 5 for Zn" in high
+    assert "far below the readings" in low
+    assert "0.4 for Ni" in low
+
+
+def test_few_pairs_are_not_enough_for_a_warning():
+    assert variogram_warnings(frame_with_sill(5.0, pairs=60)) == []
+
+
+def test_cross_variograms_are_not_checked():
+    frame = frame_with_sill(5.0)
+    assert variogram_warnings(frame.assign(second="Ni")) == []

@@ -16,11 +16,10 @@ from emgpr.parallel import (
     Execution,
     Failure,
     as_generator,
+    check_verbose,
     parallel_map,
     parallel_map_or_failure,
-    progress_counter,
     stop_workers,
-    with_progress,
 )
 
 pytestmark = pytest.mark.slow
@@ -41,6 +40,12 @@ def test_an_execution_says_where_and_how_work_is_done():
     assert gpu.serial() == Execution("cuda", 1, 0)
 
 
+@pytest.mark.parametrize("verbose", ["yes", None, np.nan, -1])
+def test_an_invalid_verbose_is_refused(verbose):
+    with pytest.raises(ValueError, match=r"verbose=.*; expected 0, or 1 to show progress"):
+        check_verbose(verbose)
+
+
 def test_progress_is_shown_on_stderr_if_asked_for(capsys):
     parallel_map(abs, [1, 2], label="Counting")
     assert capsys.readouterr().err == ""
@@ -49,31 +54,6 @@ def test_progress_is_shown_on_stderr_if_asked_for(capsys):
     assert "Counting" in shown.err
     assert "2/2" in shown.err
     assert shown.out == ""
-
-
-def test_a_counter_shows_how_far_work_has_come(capsys):
-    with progress_counter(7, "Refining", verbose=0) as count:
-        count()
-    assert capsys.readouterr().err == ""
-    with progress_counter(7, "Refining", verbose=1) as count:
-        for _ in range(3):
-            count()
-    shown = capsys.readouterr()
-    assert "Refining" in shown.err
-    assert "3/7" in shown.err
-    assert shown.out == ""
-
-
-def test_an_error_passes_through_a_counter():
-    for verbose in (0, 1):
-        with pytest.raises(KeyError), progress_counter(7, "Refining", verbose=verbose):
-            raise KeyError
-
-
-@pytest.mark.parametrize("verbose", [0, 1])
-def test_items_under_a_progress_bar_stay_as_they_are(verbose, capsys):
-    assert list(with_progress(iter("abc"), 3, "Letters", verbose)) == ["a", "b", "c"]
-    assert ("3/3" in capsys.readouterr().err) == bool(verbose)
 
 
 @pytest.mark.parametrize("seed", [0, np.int64(0)])

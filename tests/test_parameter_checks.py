@@ -2,7 +2,15 @@
 
 import numpy as np
 import pytest
-from sklearn.gaussian_process.kernels import RBF, Matern
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    CompoundKernel,
+    ConstantKernel,
+    DotProduct,
+    Matern,
+    RationalQuadratic,
+    WhiteKernel,
+)
 
 from emgpr.observations import Observations
 from emgpr.parameter_checks import (
@@ -13,6 +21,7 @@ from emgpr.parameter_checks import (
     check_transform,
     is_auto,
     kernels_per_output,
+    with_string_keys,
 )
 
 OPTIONS = {"normalize_y": True, "n_jobs": None, "random_state": None, "verbose": 0}
@@ -84,6 +93,10 @@ def test_checks_accept_what_has_a_meaning():
         {"random_state": 1.5},
         {"random_state": np.arange(3)},
         {"verbose": None},
+        {"verbose": "yes"},
+        {"verbose": np.nan},
+        {"verbose": np.inf},
+        {"verbose": -1},
     ],
     ids=str,
 )
@@ -91,3 +104,61 @@ def test_an_option_of_the_wrong_type_is_named_with_what_is_expected(options):
     (name,) = options
     with pytest.raises(ValueError, match=rf"{name}=.*; expected .+"):
         check_options(**OPTIONS | options)
+
+
+BAD_KERNELS = {
+    "a compound": (CompoundKernel([RBF(), RBF()]), "CompoundKernel.*list of kernels"),
+    "a compound in a sum": (RBF() + CompoundKernel([RBF(), RBF()]), "CompoundKernel"),
+    "NaN": (RBF(np.nan), "length_scale=nan; expected finite positive"),
+    "NaN, fixed": (RBF(np.nan, "fixed"), "length_scale=nan"),
+    "NaN for one column": (RBF([1.0, np.nan]), r"length_scale=\[1.0, nan\]"),
+    "infinity": (RBF(np.inf), "length_scale=inf"),
+    "zero": (RBF(0.0), "length_scale=0.0"),
+    "a negative length-scale": (RBF(-1.0, "fixed"), "length_scale=-1.0"),
+    "text": (RBF("long"), "length_scale='long'"),
+    "inverted bounds": (RBF(1.0, (10.0, 1.0)), r"length_scale_bounds=\[\[10.0, 1.0\]\]; expected"),
+    "NaN in bounds": (RBF(1.0, (np.nan, 1.0)), "length_scale_bounds"),
+    "negative bounds": (RBF(1.0, (-1.0, 1.0)), "length_scale_bounds"),
+    "a misspelt bound": (RBF(1.0, "fixd"), 'length_scale_bounds.*fixd.*"fixed"'),
+    "three bounds": (RBF(1.0, (1.0, 2.0, 3.0)), "length_scale_bounds"),
+    "negative noise": (RBF() + WhiteKernel(-1.0), "k2__noise_level=-1.0; .*at least 0"),
+    "NaN noise": (RBF() + WhiteKernel(np.nan, "fixed"), "k2__noise_level=nan"),
+    "inverted bounds of noise": (RBF() + WhiteKernel(1, (2, 1)), "k2__noise_level_bounds"),
+    "a negative variance": (ConstantKernel(-1.0) * RBF(), "k1__constant_value=-1.0"),
+    "NaN alpha": (RationalQuadratic(alpha=np.nan), "alpha=nan"),
+    "NaN smoothness": (Matern(nu=np.nan), "nu=nan; expected a positive"),
+    "negative smoothness": (RBF() + Matern(nu=-1.0), "k2__nu=-1.0"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_KERNELS)
+def test_impossible_parameters_of_a_kernel_are_refused(case):
+    kernel, message = BAD_KERNELS[case]
+    with pytest.raises(ValueError, match=f"kernel (has|contains) .*{message}"):
+        check_kernel(kernel, ("auto",))
+    with pytest.raises(ValueError, match=f"kernel (has|contains) .*{message}"):
+        check_kernel([RBF(), kernel], ("auto",))
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        RBF([1.0, 2.0], [(0.1, 2.0), (0.5, 5.0)]),
+        RBF(1.0, (1.0, 1.0)),
+        RBF(1.0, (0.0, np.inf)),
+        RBF() + WhiteKernel(0.0),
+        ConstantKernel(0.0, "fixed") + RBF(),
+        DotProduct(0.0, "fixed"),
+        Matern(nu=np.inf),
+        RationalQuadratic() ** 2,
+    ],
+    ids=str,
+)
+def test_unusual_but_possible_kernels_are_accepted(kernel):
+    check_kernel(kernel, ("auto",))
+
+
+def test_keys_are_names_and_no_name_is_given_twice():
+    assert with_string_keys({1: "a", "Cd": "b"}, "units") == {"1": "a", "Cd": "b"}
+    with pytest.raises(ValueError, match=r"units has the keys \[1, '1'\]"):
+        with_string_keys({1: "a", "1": "b"}, "units")

@@ -22,7 +22,8 @@ METALS = pd.DataFrame(Y, columns=["Cd", "Ni", "Zn"], index=SITES.index)
 
 @pytest.fixture(scope="module")
 def model():
-    return IndependentGP(RBF(0.4, "fixed"), random_state=0).fit(SITES, METALS)
+    settings = {"output_transform": None, "random_state": 0}
+    return IndependentGP(RBF(0.4, "fixed"), **settings).fit(SITES, METALS)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 
 from emgpr.observations import Observations
-from emgpr.variograms import Lags, ModelVariogram, default_kind, empirical_variogram
+from emgpr.variograms import Lags, ModelVariogram, default_kind, empirical_variogram, far_ratio
 from tests.simulated import world
 
 
@@ -126,3 +126,10 @@ def test_outputs_with_few_common_sites_get_the_pseudo_cross_variogram(rng):
     assert (default_kind(table, 0, 0), default_kind(table, 0, 1)) == ("cross", "pseudo")
     Y[20:30, 0] = 0.0
     assert default_kind(Observations.from_table(table.x, Y), 0, 1) == "cross"
+
+
+def test_bins_without_pairs_do_not_enter_the_ratio_at_large_lags():
+    pairs = np.array([50, 50, 300, 0])
+    empirical, model = np.array([1.0, 1.0, 1.0, np.nan]), np.array([9.0, 9.0, 3.0, np.nan])
+    assert far_ratio(pairs, empirical, model) == 3.0
+    assert np.isnan(far_ratio(pairs, 0 * empirical, model))

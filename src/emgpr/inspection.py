@@ -13,12 +13,21 @@ from emgpr.observations import Observations
 from emgpr.parallel import Execution, parallel_map
 from emgpr.prediction import LMCModel, LMCPosterior, condition_latents
 from emgpr.transforms import OutputScaler
-from emgpr.variograms import Lags, ModelVariogram, default_kind, empirical_variogram
+from emgpr.variograms import (
+    Lags,
+    ModelVariogram,
+    default_kind,
+    empirical_variogram,
+    far_ratio,
+)
 from emgpr.weights import aligned
 
 Array = np.ndarray
 
 MAX_VARIOGRAM_SITES = 1200  # 0.7 million pairs
+# If the ratio of fitted to empirical semivariances at large lags is larger than this, or smaller
+# than its reciprocal, there is a warning. Chance alone seldom changes these averages as much.
+MAX_FAR_RATIO = 2.0
 
 
 def training_data(
@@ -112,3 +121,24 @@ def variograms(
         }  # fmt: skip
         parts.append(pd.DataFrame(columns))
     return pd.concat(parts, ignore_index=True)
+
+
+def variogram_warnings(variograms: pd.DataFrame) -> list[str]:
+    """Return warnings about outputs whose fitted variogram is far from that of the readings.
+
+    `variograms` is a result of the function `variograms`; cross-variograms are not checked.
+    """
+    ratios = {}
+    for (first, second), part in variograms.groupby(["first", "second"], sort=False):
+        columns = (part[name].to_numpy() for name in ("pairs", "empirical", "model"))
+        if first == second:
+            ratios[str(first)] = far_ratio(*columns)
+    high = {name: ratio for name, ratio in ratios.items() if ratio > MAX_FAR_RATIO}
+    low = {name: ratio for name, ratio in ratios.items() if ratio < 1 / MAX_FAR_RATIO}
+    return [
+        f"The fitted variogram is far {side} the readings at large lags (by a factor of "
+        f"{', '.join(f'{ratio:.2g} for {name}' for name, ratio in found.items())}), so prediction "
+        f"intervals far from all sites may be too {width}."
+        for side, width, found in (("above", "wide", high), ("below", "narrow", low))
+        if found
+    ]

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from emgpr.arrays import cholesky, inv
 from emgpr.observations import Observations
 
 Array = np.ndarray
@@ -56,7 +57,7 @@ class NoiseParameters:
         noise = noise + np.diag(np.where(tiny, MIN_VARIANCE, 0.0))
         vector = np.log(np.diagonal(noise))
         if self.correlated:
-            L = np.linalg.cholesky(noise)
+            L = np.tril(cholesky(noise).checked("covariance of the noise").lower)
             tilts = L / np.diagonal(L)[:, None]
             vector = np.concatenate([vector, tilts[np.tril_indices(self.D, -1)]])
         return vector
@@ -126,5 +127,5 @@ class WeakPrior:
         trace = np.einsum("...dd,...d->...", noise, 1 / self.variances)
         log_scale = np.log(self.variances).sum(axis=-1)
         value = STRENGTH * (np.linalg.slogdet(shifted)[1] - log_scale - trace)
-        gradient = STRENGTH * (np.linalg.inv(shifted) - identity / self.variances[..., None])
+        gradient = STRENGTH * (inv(shifted) - identity / self.variances[..., None])
         return np.asarray(value), gradient

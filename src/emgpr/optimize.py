@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from emgpr.arrays import eigh
+
 Array = np.ndarray
 Points = Float[Array, "b p"]
 Problems = Int[Array, " b"]
@@ -381,7 +383,7 @@ def _solve_curvature(
     curvature: Float[Array, "b p p"], gradient: Float[Array, "b p"]
 ) -> Float[Array, "b p"]:
     """Return |H|⁻¹ g: the Newton step, with the sign of negative eigenvalues reversed."""
-    values, vectors = np.linalg.eigh(curvature)
+    values, vectors = eigh(curvature)
     size = np.abs(values)
     size = np.maximum(size, MIN_CURVATURE * size.max(axis=1, keepdims=True, initial=0.0))
     components = np.einsum("bpm,bp->bm", vectors, gradient)

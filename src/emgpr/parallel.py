@@ -1,16 +1,17 @@
-"""Parallel execution with joblib, and progress bars.
+"""Parallel execution with joblib.
 
 The work runs in this process, in other processes, or on the backend chosen by the user with
 `joblib.parallel_config` (such as Dask or Ray). Work for a Dask cluster is submitted without joblib,
 which would wait forever for the results of workers that died.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
+from numbers import Real
 from typing import Any, TypeVar
 
 import joblib
@@ -21,6 +22,7 @@ from sklearn.utils import check_random_state
 
 from emgpr.arrays import NumericalError, limit_threads
 from emgpr.checkpoint import NO_CHECKPOINT, Checkpoint, digest
+from emgpr.progress import progress_counter
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -53,6 +55,17 @@ class Execution:
     def serial(self) -> "Execution":
         """Return the same settings for one process, without progress bars."""
         return replace(self, n_jobs=1, verbose=0)
+
+
+def check_verbose(verbose: Any) -> int:
+    """Return `verbose` as an integer; raise ValueError unless it is a number of at least 0.
+
+    >>> check_verbose(True)
+    1
+    """
+    if not isinstance(verbose, Real) or not 0 <= float(verbose) < np.inf:
+        raise ValueError(f"verbose={verbose!r}; expected 0, or 1 to show progress.")
+    return int(float(verbose))
 
 
 DEFAULT_EXECUTION = Execution()
@@ -227,43 +240,6 @@ def stop_workers(n_jobs: int | None) -> None:
     backend, _ = get_active_backend()
     if isinstance(backend, BACKENDS["loky"]) and joblib.effective_n_jobs(n_jobs) > 1:
         get_reusable_executor(reuse=True).shutdown(wait=False, kill_workers=True)
-
-
-def with_progress(
-    items: Iterable[Item], total: int, label: str, verbose: int = 1
-) -> Iterator[Item]:
-    """Yield the items, with a progress bar on stderr that shows the rate and the time left."""
-    with progress_counter(total, label, verbose) as count:
-        for item in items:
-            yield item
-            count()
-
-
-@contextmanager
-def progress_counter(total: int, label: str, verbose: int = 1) -> Iterator[Callable[[], None]]:
-    """Show a progress bar on stderr if verbose; each call of the yielded function advances it."""
-    if not verbose:
-        yield lambda: None
-        return
-    from rich import progress
-    from rich.console import Console
-    from rich.text import Text
-
-    class Rate(progress.ProgressColumn):
-        def render(self, task: progress.Task) -> Text:
-            return Text(f"{task.speed:.2g}/s" if task.speed else "")
-
-    # If stderr is a file, rich writes only one line, at the end.
-    with progress.Progress(
-        progress.TextColumn("{task.description}"),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        Rate(),
-        progress.TimeRemainingColumn(),
-        console=Console(stderr=True),
-    ) as bar:
-        task = bar.add_task(label, total=total)
-        yield lambda: bar.advance(task)
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:

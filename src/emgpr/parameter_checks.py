@@ -1,18 +1,20 @@
 """Checks of parameters that all estimators have, and the assignment of kernels to outputs."""
 
-from collections.abc import Sequence
-from numbers import Integral, Real
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from numbers import Integral
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.gaussian_process.kernels import RBF, Kernel
+from sklearn.gaussian_process.kernels import RBF, CompoundKernel, Kernel
 
 from emgpr.kernels import NAMED_KERNELS
 from emgpr.latents import is_length_scale
 from emgpr.observations import Observations
+from emgpr.parallel import check_verbose
 
 Kernels: TypeAlias = Kernel | Sequence[Kernel] | str | None
+Value = TypeVar("Value")
 Transforms: TypeAlias = Any  # a name, a scikit-learn transformer, a sequence or mapping of these
 
 
@@ -40,6 +42,21 @@ def kernels_per_output(given: Kernels, n_latents: int, observations: Observation
                     "length-scale for all columns, or one for each."
                 )
     return kernels
+
+
+def with_string_keys(given: Mapping[Any, Value], parameter: str) -> dict[str, Value]:
+    """Return a dict with column names as keys: the name of a column that is labelled 1 is "1".
+
+    >>> with_string_keys({1: "log", "Cd": None}, "output_transform")
+    {'1': 'log', 'Cd': None}
+    """
+    named = {str(key): value for key, value in given.items()}
+    if len(named) < len(given):
+        raise ValueError(
+            f"{parameter} has the keys {list(given)}, and some of them are the same name; expected "
+            "one key for each column."
+        )
+    return named
 
 
 def is_auto(value: Any) -> bool:
@@ -75,8 +92,7 @@ def check_options(*, normalize_y: Any, n_jobs: Any, random_state: Any, verbose: 
             f"random_state={random_state!r}; expected a whole number of at least 0, a NumPy "
             "RandomState or Generator, or None."
         )
-    if not isinstance(verbose, Real):
-        raise ValueError(f"verbose={verbose!r}; expected 0, or 1 to show progress.")
+    check_verbose(verbose)
 
 
 def check_transform(transform: Transforms, names: tuple) -> None:
@@ -101,3 +117,54 @@ def check_kernel(given: Kernels, names: tuple[str, ...]) -> None:
                 "sklearn.gaussian_process.kernels.Matern(nu=1.5), a list of kernels, or one of "
                 f"{', '.join(map(repr, names))}."
             )
+        if isinstance(kernel, Kernel):
+            _check_hyperparameters(kernel)
+
+
+def _check_hyperparameters(kernel: Kernel) -> None:
+    """Raise ValueError if a parameter of a kernel has an impossible value or impossible bounds."""
+    params = kernel.get_params()
+    if any(isinstance(part, CompoundKernel) for part in (kernel, *params.values())):
+        raise ValueError(
+            "kernel contains a CompoundKernel, which is several kernels in one; expected a single "
+            "covariance function. Pass a list of kernels, one for each latent process, or add them."
+        )
+    for parameter in kernel.hyperparameters:
+        value, attribute = params[parameter.name], parameter.name.rsplit("__", 1)[-1]
+        # Zero is allowed for noise; fixed parameters of other kernels can have any finite value.
+        positive = attribute == "length_scale" or (
+            not parameter.fixed and attribute != "noise_level"
+        )
+        not_negative = positive or attribute in ("noise_level", "constant_value")
+        low = np.nextafter(0, 1) if positive else 0.0 if not_negative else -np.inf
+        if not _all_between(value, low, np.finfo(float).max):
+            sign = "positive numbers" if positive else "numbers of at least 0"
+            raise ValueError(
+                f"kernel has {parameter.name}={value!r}; expected finite "
+                f"{sign if not_negative else 'numbers'}."
+            )
+        if not parameter.fixed and not _are_bounds(parameter.bounds):
+            raise ValueError(
+                f"kernel has {parameter.name}_bounds={parameter.bounds.tolist()!r}; expected the "
+                'lowest and the highest value, such as (0.1, 10), or "fixed".'
+            )
+    for name, value in params.items():
+        if name.rsplit("__", 1)[-1] == "nu" and not _all_between(value, 1e-9, np.inf):
+            raise ValueError(f"kernel has {name}={value!r}; expected a positive number.")
+
+
+def _all_between(value: Any, low: float, high: float) -> bool:
+    try:
+        numbers = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        return False
+    return bool(((numbers >= low) & (numbers <= high)).all())
+
+
+def _are_bounds(bounds: Any) -> bool:
+    return (
+        np.ndim(bounds) == 2
+        and np.shape(bounds)[1] == 2
+        and _all_between(bounds, 0.0, np.inf)
+        and bool((bounds[:, 0] <= bounds[:, 1]).all())
+    )

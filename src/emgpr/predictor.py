@@ -5,13 +5,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float
 
 from emgpr.arrays import chunks
-from emgpr.inputs import InputSpec, observed_warnings, validate_observed
-from emgpr.parallel import Execution, RandomState, as_generator, with_progress
+from emgpr.inputs import (
+    InputSpec,
+    as_table,
+    is_plain,
+    match_rows,
+    observed_warnings,
+    validate_observed,
+)
+from emgpr.parallel import Execution, RandomState, as_generator
 from emgpr.prediction import GaussianMixture, Posterior
-from emgpr.statistics import Statistic
+from emgpr.progress import with_progress
+from emgpr.statistics import Statistic, columns_by_output
 from emgpr.transforms import OutputScaler
 from emgpr.user_warnings import warn
 
@@ -49,7 +58,7 @@ class Predictor:
         x = self.inputs.read(X)
         return self.posterior.predict(
             x,
-            self.read_observed(observed, len(x)),
+            self.read_observed(match_rows(X, observed, "observed"), len(x)),
             include_noise=include_noise,
             with_cov=with_cov,
             execution=self.execution,
@@ -133,22 +142,16 @@ class Predictor:
             x,
             n_samples,
             as_generator(random_state),
-            self.read_observed(observed, len(x)),
+            self.read_observed(match_rows(X, observed, "observed"), len(x)),
             include_noise=include_noise,
             execution=self.execution,
         )
-        return np.moveaxis(self.scaler.to_original(samples), 0, -1)
+        return np.moveaxis(self.scaler.samples_to_original(samples), 0, -1)
 
     def frame_columns(self, statistics: Sequence[Statistic]) -> list[str]:
         """Return the column names for a frame of these statistics; raise if two are equal."""
         names = self.scaler.names
-        columns = [
-            column
-            for d, name in enumerate(names)
-            for statistic in statistics
-            if statistic.applies_to(d)
-            for column in statistic.columns(name, d)
-        ]
+        columns = [c for part in columns_by_output(names, statistics).values() for c in part]
         duplicates = sorted({column for column in columns if columns.count(column) > 1})
         if duplicates:
             raise ValueError(
@@ -156,6 +159,35 @@ class Predictor:
                 f"names {duplicates}; rename an output, or use predict."
             )
         return columns
+
+    def frame(
+        self,
+        X: Any,
+        statistics: Sequence[Statistic],
+        observed: Any = None,
+        *,
+        include_noise: bool = True,
+    ) -> pd.DataFrame:
+        """Return these statistics as a frame with the index of X, and units as an attribute."""
+        columns = self.frame_columns(statistics)
+        X = X if is_plain(X) else as_table(X)
+        values = self.frame_values(X, statistics, observed, include_noise=include_noise)
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        frame = pd.DataFrame(values, index=index, columns=columns)
+        frame.attrs |= self.frame_attributes(statistics)
+        return frame
+
+    def frame_attributes(self, statistics: Sequence[Statistic]) -> dict[str, dict[str, str]]:
+        """Return the units of the columns of a frame as the attribute "units", if any is known."""
+        known = self.inputs.units
+        units = {
+            column: unit
+            for d, name in enumerate(self.scaler.names)
+            for statistic in statistics
+            if statistic.applies_to(d) and (unit := statistic.unit(name, known)) is not None
+            for column in statistic.columns(name, d)
+        }
+        return {"units": units} if known else {}
 
     def frame_values(
         self,

@@ -6,6 +6,8 @@ import warnings
 from pathlib import Path
 from types import FrameType
 
+from emgpr.printable import escape_controls
+
 _PACKAGE = str(Path(__file__).parent) + os.sep
 
 
@@ -22,4 +24,4 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
         if frame.f_code.co_filename.startswith(_PACKAGE):
             outermost = level
         frame = frame.f_back
-    warnings.warn(message, category, stacklevel=outermost + 1)
+    warnings.warn(escape_controls(message), category, stacklevel=outermost + 1)

@@ -29,6 +29,7 @@ from emgpr.observations import Observations
 Array = np.ndarray
 Kind = Literal["cross", "pseudo"]
 
+MIN_FAR_PAIRS = 200  # at large lags, for a comparison of the model with the readings
 MIN_SHARED_SITES = 20  # minimum number of sites with both outputs for a cross-variogram
 
 
@@ -127,6 +128,26 @@ def empirical_variogram(
         for p, q in ((lag, other_lag), (value, other_value))
     )
     return lag, value, n + m
+
+
+def far_ratio(
+    pairs: Int[Array, " J"], empirical: Float[Array, " J"], model: Float[Array, " J"]
+) -> float:
+    """Return the ratio of the model's semivariance to that of the readings, at large lags.
+
+    Both are averaged over the farther half of the bins, weighted by their numbers of pairs. The
+    result is NaN if there are too few pairs there for a comparison.
+
+    >>> pairs, empirical = np.array([500, 300, 100, 100]), np.array([0.2, 0.8, 1.0, 1.0])
+    >>> far_ratio(pairs, empirical, np.array([0.2, 1.0, 2.5, 3.5]))
+    3.0
+    """
+    far = slice(len(pairs) // 2, None)
+    weights = np.where(np.isfinite(empirical * model), pairs, 0)[far]
+    if weights.sum() < MIN_FAR_PAIRS:
+        return float("nan")
+    total, expected = (np.nan_to_num(part[far]) @ weights for part in (empirical, model))
+    return float(expected / total) if total > 0 else float("nan")
 
 
 @dataclass(frozen=True)

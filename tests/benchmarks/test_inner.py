@@ -42,7 +42,7 @@ def test_a_measurement_that_fails_does_not_stop_the_others():
 
 
 def test_a_plan_is_compared_with_its_fit_and_prediction():
-    fit, predict = planned.measure("IndependentGP", {}, 60)
+    fit, predict = planned.measure("IndependentGP", {}, 60, 3)
     assert len(fit) == len(predict) == 4
     assert all(np.isfinite(value) and value > 0 for value in (*fit, *predict))
 

@@ -19,7 +19,7 @@ FIT, PREDICT = ("fit", "jura.csv", *COLUMNS), ("predict", "jura.emgpr", "--at", 
         (2, (*FIT, "-o", "."), "is a folder"),
         (2, (*FIT, "-o", "jura.emgpr"), "jura.emgpr exists already. Use another name, or add"),
         (2, (*PREDICT, "-o", "jura.csv"), "exists already"),
-        (2, (*PREDICT, "-o", "p.xlsx"), "expected one of .csv"),
+        (2, (*PREDICT, "-o", "p.doc"), "expected one of .csv"),
         (2, ("plot", "jura.emgpr", "maps", "-o", "g.gif"), "expected one of .png, .pdf, .svg."),
         (2, ("demo", "--out", "jura.csv"), "Use another folder for --out."),
         (3, ("predict", "jura.csv", "--at", "new.csv", "-o", "p.csv"), "Fit a model to it"),
@@ -43,6 +43,33 @@ def test_commands_that_need_training_data_refuse_a_model_without(here, arguments
     command, *others = arguments
     line = refuse(3, command, "sums.emgpr", *others)
     assert "model of class OnePassGP, which does not keep its training data" in line
+
+
+@pytest.mark.parametrize("arguments", [FIT, PREDICT, ("grid", "jura.emgpr", "--spacing", "1")])
+def test_names_that_are_too_long_are_refused_before_the_work(here, arguments, monkeypatch):
+    ending = {"fit": ".emgpr", "predict": ".csv", "grid": ".nc"}[arguments[0]]
+    monkeypatch.setattr("emgpr.EMGPR.fit", lambda *_: pytest.fail("fitted"))
+    monkeypatch.setattr("emgpr.cli.files.read_model", lambda *_: pytest.fail("read"))
+    line = refuse(2, *arguments, "-o", "n" * 260 + ending)
+    assert "cannot be written (File name too long). Use another name or folder." in line
+
+
+def test_the_longest_possible_name_is_written(here):
+    name = "n" * 251 + ".csv"  # 255 bytes
+    succeed(*PREDICT, "-o", name)
+    assert "Cd_std" in (here / name).read_text()
+
+
+def test_only_tables_are_written_to_stdout(here):
+    for arguments in (FIT, ("grid", "jura.emgpr", "--spacing", "1")):
+        assert "Only tables can be written to stdout (-)." in refuse(2, *arguments, "-o", "-")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="devices are files on POSIX only")
+def test_a_device_is_not_replaced(here):
+    (here / "null.csv").symlink_to("/dev/null")
+    assert "is a device or a pipe" in refuse(2, *PREDICT, "-o", "null.csv", "--force")
+    assert not os.path.isfile("/dev/null")
 
 
 def test_force_replaces(here):

@@ -4,6 +4,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import emgpr
+from emgpr.io import read_map
 
 from .commands import refuse, succeed
 
@@ -56,6 +57,30 @@ def test_options_that_cannot_be_used(here, code, options, text):
     assert text in refuse(code, *GRID, *options)
 
 
-def test_quantiles_need_netcdf(here):
-    pytest.importorskip("rasterio")
-    assert "written only to NetCDF" in refuse(2, *GRID, "--quantiles", "0.5", "-o", "g.tif")
+@pytest.mark.parametrize("ending", ["nc", "zarr", "tif"])
+def test_outputs_and_quantiles_in_every_format(here, ending):
+    rasterio, _ = pytest.importorskip("rasterio"), pytest.importorskip("zarr")
+    options = ("--outputs", "Zn,Cd", "--quantiles", "0.1,0.9", "--spacing", "1")
+    for force in ((), ("--force",)):  # A map can be replaced, too.
+        result = succeed("grid", "jura.emgpr", *options, "-o", f"m.{ending}", *force)
+        assert result.stdout.startswith("2 outputs on")
+    if ending == "tif":
+        with rasterio.open("m.tif") as file:
+            parts = ("", "_std", "_q0.1", "_q0.9")
+            assert file.descriptions == tuple(a + b for a in ("Zn", "Cd") for b in parts)
+        return
+    found = read_map(f"m.{ending}")
+    expected = emgpr.load("jura.emgpr").predict_grid(1.0, quantiles=[0.1, 0.9])
+    assert found.attrs["title"] == "Predictions of Zn, Cd"
+    kept = [a + b for a in ("Zn", "Cd") for b in ("", "_std", "_quantiles")]
+    assert set(found.data_vars) == set(kept)
+    xarray.testing.assert_allclose(found, expected[kept])
+
+
+def test_a_folder_that_is_not_a_map_is_kept(here):
+    pytest.importorskip("zarr")
+    (here / "data.zarr").mkdir()
+    (here / "data.zarr" / "notes").write_text("mine")
+    options = ("--spacing", "1", "-o", "data.zarr", "--force")
+    assert "is a folder, but not a Zarr store" in refuse(3, "grid", "jura.emgpr", *options)
+    assert (here / "data.zarr" / "notes").read_text() == "mine"

@@ -1,5 +1,6 @@
 """Options that commands share: groups of options, and the settings of the estimator."""
 
+import math
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -57,7 +58,7 @@ def test_options_are_parameters_of_the_estimator(options, params):
     [
         ({"inputs": None}, "No columns are given. Give the inputs with -x"),
         ({"inputs": "Cd"}, "'Cd' is in -x and in -y"),
-        ({"transform": "lg"}, "has 'lg'; expected one of auto, none, log"),
+        ({"transform": "lg"}, "has 'lg'; expected one of auto, none, softplus, log"),
         ({"transform": "Pb=log"}, "--transform has 'Pb'; expected one of Cd, Ni."),
         ({"transform": "log", "log": True}, "only one of the two"),
     ],
@@ -76,7 +77,6 @@ def test_settings_that_the_estimator_rejects_are_usage_errors():
 def test_a_fitted_model_has_all_settings_but_those_of_the_computation():
     assert not EstimatorOptions(seed=3, jobs=2).has_settings()
     assert EstimatorOptions(log=True).has_settings()
-    assert EstimatorOptions(missing="-9999").has_settings()
 
 
 @pytest.mark.parametrize("quantiles", ["5,95", "0.5,0.5", "0", "1"])
@@ -87,3 +87,30 @@ def test_quantiles_must_be_different_probabilities(quantiles):
 
 def test_statistics_not_requested_are_none():
     assert StatisticsOptions().requested(["Cd"]) == {"quantiles": None, "exceedance": None}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Cd=0:100", {"Cd": (0.0, 100.0)}),
+        ("Cd=0:,pH=:14", {"Cd": (0.0, math.inf), "pH": (-math.inf, 14.0)}),
+        ("pH=none", {"pH": None}),
+    ],
+)
+def test_bounds_of_outputs_are_parsed(text, expected):
+    assert EstimatorOptions("x", "Cd,pH", output_bounds=text).bounds_by_name() == expected
+
+
+@pytest.mark.parametrize("text", ["Cd=0-100", "Cd=a:b", "Zn=0:1", "0:100"])
+def test_bounds_that_cannot_be_parsed_are_refused(text):
+    with pytest.raises(UsageError, match="--output-bounds"):
+        EstimatorOptions("x", "Cd,pH", output_bounds=text).bounds_by_name()
+
+
+def test_bounds_and_compositions_reach_the_estimator():
+    options = EstimatorOptions("x", "a,b,T", output_bounds="T=none", composition="a,b")
+    model = options.estimator()
+    assert model.output_bounds == {"T": None}
+    assert model.compositions == [["a", "b"]]
+    with pytest.raises(UsageError, match="--composition"):
+        EstimatorOptions("x", "a,b", composition="a,c").estimator()

@@ -1,5 +1,6 @@
 """`emgpr plot`: pictures of a model file."""
 
+import re
 from typing import get_args
 
 import matplotlib.image
@@ -21,6 +22,16 @@ def test_every_picture_is_drawn(here, what):
     assert min(image.shape[:2]) > 60
     assert len(np.unique(image.reshape(-1, image.shape[-1]), axis=0)) > 20
     assert set(here.glob(".*")) == set()
+
+
+@pytest.mark.parametrize("what", ["latents", "weights", "coregionalization", "shares"])
+def test_only_the_outputs_to_keep_are_drawn(here, what):
+    options = ("--outputs", "Zn", "-o", "p.svg")
+    result = succeed("plot", "jura.emgpr", what, *options)
+    assert result.stdout == f"{what} of Zn: p.svg\n"
+    comments = re.findall("<!-- (.*?) -->", (here / "p.svg").read_text())  # texts that are drawn
+    assert any("Zn" in text for text in comments)
+    assert not any("Cd" in text or "Ni" in text for text in comments)
 
 
 def test_calibration_has_a_panel_for_each_output_shown(here):

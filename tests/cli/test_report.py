@@ -1,5 +1,6 @@
 """`emgpr report`: a page about a model file."""
 
+import re
 import sys
 
 import pytest
@@ -24,6 +25,7 @@ def test_the_page_has_the_title_the_units_and_the_name_of_the_file(here):
 @pytest.mark.parametrize(
     ("code", "options", "text"),
     [
+        (2, ("--resolution", "5"), "'--resolution': Input should be greater than or equal to 12"),
         (2, ("-o", "r.pdf"), "expected one of .html"),
         (2, ("--units", "Cd=mg/kg"), "expected one of 0, x0, x1."),
         (2, ("--units", "0=mg,x0"), "expected distinct names with values, such as A=1,B=2"),
@@ -41,3 +43,15 @@ def test_a_file_that_is_not_a_model(here):
 def test_without_jinja2_the_extra_is_named(here, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert refuse(2, *REPORT).endswith("needs jinja2: pip install 'emgpr[report]'")
+
+
+def test_only_the_outputs_to_keep_are_reported(here):
+    pytest.importorskip("jinja2")
+    succeed("report", "jura.emgpr", "--outputs", "Zn,Cd", "--resolution", "12", "-o", "r.html")
+    page = (here / "r.html").read_text(encoding="utf-8")
+    assert "<title>Zn and Cd at 87 sites" in page
+    shown = re.sub(r"data:image/[^\"]*", "", page)
+    results = shown[: shown.index('id="provenance"')]  # The columns of the file are named after it.
+    assert not re.search(r"\bNi\b", results)
+    line = refuse(2, "report", "jura.emgpr", "--outputs", "Pb", "-o", "other.html")
+    assert "--outputs has 'Pb'; expected one of Cd, Ni, Zn." in line

@@ -129,7 +129,7 @@ def test_a_granule_with_too_few_sites(swath):
 def test_granules_that_cannot_be_read(tmp_path, monkeypatch):
     pytest.importorskip("h5py")
     monkeypatch.chdir(tmp_path)
-    assert "tdr_file: " in refuse(3, *ATMS)
+    assert "TDR: there is no file" in refuse(3, *ATMS)
     (tmp_path / "tdr.h5").write_text("<html>\nnot found\n</html>")
     assert "download may be incomplete" in refuse(3, *ATMS)
     monkeypatch.setitem(sys.modules, "h5py", None)

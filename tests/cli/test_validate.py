@@ -1,7 +1,10 @@
 """`emgpr validate`: cross-validation of model files and of tables."""
 
 import warnings
+from io import StringIO
 
+import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
@@ -23,6 +26,18 @@ def test_a_fitted_model_is_cross_validated_as_in_python(here):
     assert len(rows) == 3 * N_ROWS
     errors = (rows["truth"] - rows["prediction"]).abs().groupby(rows["output"]).mean()
     assert_allclose(errors, results.summary()["mae"], rtol=1e-9)
+
+
+def test_outputs_of_a_model_and_rows_on_stdout(here):
+    result = succeed("validate", "jura.emgpr", "--outputs", "Zn,Cd", "-o", "-")
+    rows = pd.read_csv(StringIO(result.stdout))
+    expected = emgpr.load("jura.emgpr").cross_validate().rows()
+    kept = expected["output"].isin(["Cd", "Zn"])
+    assert_allclose(np.sort(rows["prediction"]), np.sort(expected.loc[kept, "prediction"]))
+    assert set(rows["output"]) == {"Cd", "Zn"}
+    assert "174 readings of 2 outputs" in result.stderr
+    assert "Ni" not in result.stderr
+    assert result.stderr.endswith("Written: stdout\n")
 
 
 def test_exact_measures_what_approximations_cost_as_in_python(here):
@@ -74,6 +89,9 @@ def test_a_single_output_is_not_compared_with_icm(here, monkeypatch):
     ("arguments", "text"),
     [
         (("jura.csv",), "give its columns with -x and -y"),
+        (("jura.csv", "-y", "Cd"), "give its columns with -x and -y"),
+        (("jura.emgpr", "--outputs", "Pb"), "--outputs has 'Pb'; expected one of Cd, Ni, Zn."),
+        (("jura.emgpr", "--exact", "--outputs", "Cd"), "--exact compares all outputs"),
         (("jura.emgpr", "--log"), "since it contains its settings and data"),
         (("jura.emgpr", "--folds", "3"), "since it contains its settings and data"),
         (("jura.csv", *COLUMNS, "--folds", "1"), "--folds"),

@@ -184,6 +184,18 @@ def test_a_table_without_enough_readings_cannot_be_compared(model):
         split.comparable_outputs(model.posterior_.observations)
 
 
+def test_constant_outputs_cannot_be_compared(model):
+    observations = model.posterior_.observations
+    split = Split.draw(observations, 120, np.random.default_rng(0))
+    constant = replace(observations, y=np.zeros_like(observations.y))
+    with pytest.raises(ValueError, match=r"All readings of each output are equal.* nothing to"):
+        split.comparable_outputs(constant)
+    y = np.zeros_like(observations.y)
+    y[:, split.left_out] = observations.y[:, split.left_out]
+    with pytest.raises(ValueError, match="no output varies; pass a larger n_readings"):
+        split.comparable_outputs(replace(observations, y=y))
+
+
 def test_an_external_learner_gives_the_exact_model_its_kernels():
     """Their form need not be that of the parameter."""
     lender = Borrowed(

@@ -158,6 +158,8 @@ def test_a_reading_that_is_impossible_under_a_model_is_scored():
     [
         ({"by": "row"}, "by='row'; expected 'site', 'block' or 'output'"),
         ({"n_folds": 1}, "n_folds=1; expected a whole number of at least 2"),
+        ({"n_folds": np.inf}, "n_folds=inf; expected a whole number of at least 2"),
+        ({"verbose": "yes"}, "verbose='yes'; expected 0, or 1"),
         ({"n_folds": 99}, "n_folds=99, but there are only 35 locations"),
         ({"Y": METALS.iloc[:1].reindex(METALS.index)}, "only 1 locations"),
         ({"Y": METALS.assign(Zn=METALS["Zn"].where(np.arange(36) == 0))}, "'Zn'.*in the same fold"),

@@ -12,8 +12,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF
 
 from emgpr import EMGPR, IndependentGP, spatial_blocks
-from emgpr.cross_validation import outputs_without_gain
+from emgpr.cross_validation import evaluate, outputs_without_gain
 from emgpr.ensemble import join
+from emgpr.observations import Observations
 from emgpr.parallel import Execution
 from emgpr.prediction import condition
 from tests.simulated import known_model, smooth_table, with_weights, world
@@ -132,7 +133,7 @@ def test_results_of_transformed_outputs_are_in_original_units():
     X, Y = smooth_table(np.random.default_rng(3), N=20)
     Y = Y / Y.std(axis=0) * 0.5
     settings = {"kernel": RBF(0.3, "fixed"), "random_state": 0}
-    logs = IndependentGP(**settings).fit(X, Y).cross_validate()
+    logs = IndependentGP(**settings, output_transform=None).fit(X, Y).cross_validate()
     result = IndependentGP(**settings, output_transform="log").fit(X, np.exp(Y)).cross_validate()
     for name in ("truth", "prediction", "lower", "upper"):
         assert_allclose(getattr(result, name), np.exp(getattr(logs, name)))
@@ -231,3 +232,36 @@ def test_unrelated_outputs_are_rarely_found_to_gain():
         model = EMGPR(RBF(), batch_size=None, refine="joint", **settings)
         alarms += "gains" in set(model.fit(X, Y).transfer_report().table["verdict"])
     assert alarms <= 2
+
+
+@pytest.mark.parametrize(
+    ("N", "D", "n_members", "conditioning", "n"),
+    [
+        (3000, 30, 8, "all", None),  # one inverse suffices for all sites
+        (606, 7, 1, 16, None),
+        (2000, 6, 8, 16, None),
+        (3000, 6, 8, 16, 2000),
+        (606, 30, 8, 16, 300),
+        (300, 30, 8, 16, None),
+    ],
+)
+def test_with_many_sites_or_outputs_a_sample_is_tested(N, D, n_members, conditioning, n):
+    rng = np.random.default_rng(0)
+    table = Observations.from_table(rng.uniform(size=(N, 2)), rng.normal(size=(N, D)))
+    sites = evaluate.tested_sites(table, n_members, conditioning)
+    assert (None if sites is None else len(sites)) == n
+    if sites is not None:
+        assert_array_equal(sites, evaluate.tested_sites(table, n_members, conditioning))
+
+
+def test_a_sample_finds_the_same_large_gains_as_all_readings(related, monkeypatch):
+    """The two outputs that are nearly equal gain, whether all their readings are tested or half."""
+    _, model = related
+    near = copy(model)
+    near.posterior_ = replace(model.posterior_.with_transfer(), conditioning=8)
+    assert not {0, 1} & set(without_gain(near, by_output=True))
+    monkeypatch.setattr(evaluate, "MIN_TESTED_READINGS", 30)
+    monkeypatch.setattr(evaluate, "TEST_OPERATIONS", 1.0)
+    tested = evaluate.tested_sites(near.posterior_.observations, 1, 8)
+    assert len(tested) == 30
+    assert not {0, 1} & set(without_gain(near, by_output=True))

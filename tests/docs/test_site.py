@@ -1,6 +1,7 @@
 """The site: built without a warning, with every public name and without a broken link."""
 
 import importlib
+import json
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import numpy as np
 import pytest
 
 from tests.docs.code_blocks import PAGES, ROOT
@@ -17,6 +19,7 @@ from tests.docs.code_blocks import PAGES, ROOT
 pytestmark = pytest.mark.slow
 
 MODULES = ("emgpr", "datasets", "ensemble", "io", "metrics", "plots", "swath")
+QUESTIONS = ("own kernel", "detection limit", "covariate", "negative values", "space-time")
 NOT_DESCRIBED = {  # what packages export to each other, and what is described under another name
     "emgpr.__version__",
     "emgpr.ensemble.EnsembleWarning",
@@ -36,6 +39,7 @@ def test_the_site_is_built_and_complete(tmp_path):
     check_that_nothing_is_loaded_from_elsewhere(pages)
     check_that_public_names_are_described(pages)
     check_that_gallery_scripts_made_pictures(site)
+    check_that_the_search_finds_answers(site)
 
 
 def build(folder: Path) -> Path:
@@ -121,6 +125,36 @@ def check_that_gallery_scripts_made_pictures(site: Path) -> None:
     assert len(scripts) >= 6
     for script in scripts:
         assert list((site / "_images").glob(f"sphx_glr_{script.stem}_0*.png")), script.name
+
+
+def check_that_the_search_finds_answers(site: Path) -> None:
+    """All words of a question lead to the page, and a heading contains the question."""
+    from sphinx.search.en import SearchEnglish
+
+    text = (site / "searchindex.js").read_text(encoding="utf-8")
+    index = json.loads(text.removeprefix("Search.setIndex(").rstrip().removesuffix(")"))
+    page, language = index["docnames"].index("questions"), SearchEnglish({})
+    headings = [
+        title.lower()
+        for title, places in index["alltitles"].items()
+        if any(number == page for number, _ in places)
+    ]
+    for question in QUESTIONS:
+        assert any(question in heading for heading in headings), question
+        # The search ignores frequent words such as "own".
+        words = filter(language.word_filter, question.replace("-", " ").split())
+        for word in map(language.stem, words):
+            found = [index[kind].get(word, []) for kind in ("terms", "titleterms")]
+            assert any(page in np.atleast_1d(pages) for pages in found), question
+
+
+def test_every_question_has_a_heading_and_an_answer():
+    text = (ROOT / "docs" / "questions.md").read_text(encoding="utf-8")
+    parts = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
+    answers = {part.partition("\n")[0].lower(): part for part in parts}
+    for question in QUESTIONS:
+        (heading,) = [heading for heading in answers if question in heading]
+        assert len(answers[heading].split()) > 60
 
 
 def slug(heading: str) -> str:

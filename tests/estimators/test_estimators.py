@@ -78,6 +78,7 @@ def run(check, estimator):
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", JitterWarning)
         warnings.filterwarnings("ignore", "Output .* has one value only", UserWarning)
+        warnings.filterwarnings("ignore", ".*codes of classes", UserWarning)
         check(estimator)
 
 

@@ -157,6 +157,16 @@ def test_conditioning_is_resolved_and_approximations_are_described(ensemble):
     assert EMGPR.paper(**QUICK, batch_size=None).fit(X, Y).approximations_ == ()
 
 
+def test_more_neighbours_than_sites_are_all_sites():
+    exact = EMGPR(conditioning="all", **QUICK).fit(X, Y)
+    for conditioning in (len(X), 10**9):
+        model = EMGPR(conditioning=conditioning, **QUICK).fit(X, Y)
+        assert model.conditioning_ == "all"
+        assert_allclose(model.predict(X + 0.1), exact.predict(X + 0.1), rtol=1e-9)
+        plans = [m.plan(X, Y).bytes for m in (model, exact)]
+        assert plans[0] == plans[1]
+
+
 def test_correlations_of_the_signals_are_parts_that_sum_to_one(ensemble):
     parts = ensemble.signal_correlations()
     assert parts.shape == (3, 3, 3)

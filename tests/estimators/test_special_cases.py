@@ -9,14 +9,19 @@ from emgpr import EMGPR, ICM, LMC, SLFM, IndependentGP
 from tests.simulated import smooth_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-QUICK = {"kernel": RBF(0.4, "fixed"), "max_iter": 8, "n_restarts": 1, "random_state": 0}
+QUICK = {
+    "kernel": RBF(0.4, "fixed"),
+    "output_transform": None,
+    "max_iter": 8,
+    "n_restarts": 1,
+    "random_state": 0,
+}
 JOINT = {
     "noise": "independent",
     "prior": None,
     "transfer": "full",
     "refine": "joint",
     "batch_size": None,
-    "output_transform": None,
 }
 X, Y = smooth_table(np.random.default_rng(20171), N=24)
 
@@ -24,8 +29,8 @@ X, Y = smooth_table(np.random.default_rng(20171), N=24)
 @pytest.mark.parametrize(
     ("model", "settings"),
     [
-        (LMC(n_latents=2, rank=2), {"n_latents": 2, "rank": 2}),
-        (SLFM(n_latents=2), {"n_latents": 2, "rank": 1}),
+        (LMC(n_latents=2, rank=2, prior=None), {"n_latents": 2, "rank": 2}),
+        (SLFM(n_latents=2, prior=None), {"n_latents": 2, "rank": 1}),
     ],
     ids=["LMC", "SLFM"],
 )

@@ -54,7 +54,7 @@ def test_table_1_and_the_error_of_the_defaults_are_reproduced(run):
     gain = entries[ENSEMBLE]["minus_no_transfer"]
     assert gain["mean"] < -3 * gain["standard_error"]
     [ours] = run(cadmium_jobs({"ours": DEFAULTS}, 1))
-    assert ours["mae"] <= 0.395
+    assert ours["mae"] <= 0.41
     assert ours["mae"] < entries[NO_TRANSFER]["mae"] - 0.15
 
 

@@ -25,6 +25,7 @@ pytestmark = [
 X, Y = smooth_table(np.random.default_rng(3), N=30)
 joint = sys.modules["emgpr.weights.joint"]  # the package has a function of this name
 QUICK = {"max_iter": 8, "n_restarts": 1, "random_state": 0}
+PLAIN = {"kernel": None, "output_transform": None}  # step 1 comes first
 
 
 @pytest.fixture
@@ -162,7 +163,7 @@ def test_without_a_seed_a_resumed_fit_uses_the_random_numbers_of_the_first(tmp_p
 @pytest.fixture
 def interrupted(tmp_path, interrupt):
     """A model whose fit was interrupted, with a checkpoint of one output."""
-    model = IndependentGP(**QUICK, checkpoint=tmp_path / "fit")
+    model = IndependentGP(**QUICK, **PLAIN, checkpoint=tmp_path / "fit")
     interrupt(step_1, "minimize", 2)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y)
@@ -192,12 +193,12 @@ def test_processes_and_verbosity_may_change_and_resuming_is_reported(interrupted
 def test_an_interruption_without_checkpoint_says_that_it_would_have_helped(interrupt):
     interrupt(step_1, "minimize", 2)
     with pytest.raises(KeyboardInterrupt) as stopped:
-        IndependentGP(**QUICK).fit(X, Y)
+        IndependentGP(**QUICK, **PLAIN).fit(X, Y)
     assert "Set checkpoint=path" in stopped.value.__notes__[0]
 
 
 def test_a_fit_that_finished_nothing_leaves_no_file(tmp_path, interrupt):
-    model = IndependentGP(**QUICK, checkpoint=tmp_path / "fit")
+    model = IndependentGP(**QUICK, **PLAIN, checkpoint=tmp_path / "fit")
     with pytest.raises(ValueError, match="list of 2 kernels"):
         clone(model).set_params(kernel=[RBF(), RBF()]).fit(X, Y)
     assert not (tmp_path / "fit").exists()
@@ -224,9 +225,11 @@ def test_an_interruption_on_a_full_disk_says_that_work_is_lost(tmp_path, interru
 
 def test_fits_by_external_regressors_are_kept_too(tmp_path, interrupt):
     learner = GaussianProcessRegressor(RBF(0.5) + WhiteKernel(0.1), random_state=0)
-    whole = IndependentGP(latent_learner=learner).fit(X, Y)
+    whole = IndependentGP(output_transform=None, latent_learner=learner).fit(X, Y)
     interrupt(GaussianProcessRegressor, "fit", 3)
-    model = IndependentGP(latent_learner=learner, checkpoint=tmp_path / "fit")
+    model = IndependentGP(
+        output_transform=None, latent_learner=learner, checkpoint=tmp_path / "fit"
+    )
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y)
     model.fit(X, Y)
@@ -239,6 +242,6 @@ def test_a_checkpoint_that_is_not_a_path_is_refused():
 
 
 def test_a_saved_model_has_no_checkpoint(tmp_path):
-    model = IndependentGP(**QUICK, checkpoint=Path(tmp_path / "fit")).fit(X, Y)
+    model = IndependentGP(**QUICK, **PLAIN, checkpoint=Path(tmp_path / "fit")).fit(X, Y)
     model.save(tmp_path / "model")
     assert load(tmp_path / "model").checkpoint is None

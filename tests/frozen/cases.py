@@ -38,6 +38,10 @@ RULES = ("mean", "average", "poe", "gpoe", "bcm", "rbcm", "grbcm", "barycenter")
 SINH = FunctionTransformer(np.arcsinh, np.sinh)
 
 
+PLAIN = {"kernel": None, "output_transform": None}  # the defaults of the family in 981b750
+JOINT = PLAIN | {"prior": None}
+
+
 @dataclass(frozen=True)
 class Case:
     """`output_transform` in the settings is passed as `transform` to a version that has that."""
@@ -233,26 +237,30 @@ PLACES = {
         ("pyproj",),
     ),
     "projected": Case(
-        "jura", "IndependentGP", {"crs": "EPSG:32632"}, (*SHORT, "grid"), ("pyproj", "xarray")
+        "jura",
+        "IndependentGP",
+        PLAIN | {"crs": "EPSG:32632"},
+        (*SHORT, "grid"),
+        ("pyproj", "xarray"),
     ),
     "torch": Case("joined_noise", "EMGPR", {"device": "torch", "kernel": None}, FULL, ("torch",)),
     "torch-paper": Case("gaps", "EMGPR.paper", {"device": "torch"}, BRIEF, ("torch",)),
 }
-FAMILY = {
-    "independent": Case("gaps", "IndependentGP", {}, WIDE),
+FAMILY = {  # with the defaults of 981b750
+    "independent": Case("gaps", "IndependentGP", PLAIN, WIDE),
     "independent-auto": Case(
         "jura", "IndependentGP", {"kernel": "auto", "output_transform": "auto"}
     ),
-    "icm": Case("metals", "ICM", {"output_transform": "log"}, undrawn(WIDE)),
-    "icm-with-gaps": Case("gaps", "ICM", {"rank": 2, "kernel": Matern(nu=2.5)}),
+    "icm": Case("metals", "ICM", JOINT | {"output_transform": "log"}, undrawn(WIDE)),
+    "icm-with-gaps": Case("gaps", "ICM", JOINT | {"rank": 2, "kernel": Matern(nu=2.5)}),
     "icm-of-neighbours": Case(
-        "jura", "ICM", {"conditioning": 5, "output_transform": "log"}, undrawn(RULE)
+        "jura", "ICM", JOINT | {"conditioning": 5, "output_transform": "log"}, undrawn(RULE)
     ),
-    "slfm": Case("smooth", "SLFM", {}, undrawn(WIDE)),
-    "slfm-with-gaps": Case("gaps", "SLFM", {"n_latents": 1}, undrawn(BRIEF)),
-    "lmc": Case("gaps", "LMC", {"n_latents": 2, "rank": 2}, undrawn(WIDE)),
+    "slfm": Case("smooth", "SLFM", JOINT, undrawn(WIDE)),
+    "slfm-with-gaps": Case("gaps", "SLFM", JOINT | {"n_latents": 1}, undrawn(BRIEF)),
+    "lmc": Case("gaps", "LMC", JOINT | {"n_latents": 2, "rank": 2}, undrawn(WIDE)),
     "lmc-of-jura": Case(
-        "jura", "LMC", {"output_transform": "log", "kernel": Matern(nu=1.5)}, BRIEF
+        "jura", "LMC", {"prior": None, "output_transform": "log", "kernel": Matern(nu=1.5)}, BRIEF
     ),
 }
 ONE_PASS = {

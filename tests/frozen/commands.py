@@ -60,7 +60,6 @@ COMMANDS = {
             "check-code": f"fit coded.csv {JURA} --check",
             "check-code-missing": f"fit coded.csv {JURA} --check --missing -9999",
             "check-code-measured": f"fit coded.csv {JURA} --check --missing none",
-            "check-limits": f"fit limits.csv {JURA} --check",
             "check-limits-missing": f"fit limits.csv {JURA} --check --missing '<0.2'",
             "check-degrees": "fit swath.csv -x lon,lat -y ch01 --check",
             "plan": f"fit small.csv {JURA} --plan",
@@ -121,7 +120,6 @@ COMMANDS = {
         {
             "grid-geotiff": "grid model.emgpr --spacing 1 --inside region.geojson --above Cd=0.8 "
             "-o m.tif",
-            "grid-quantiles-refused": "grid model.emgpr --spacing 1 --quantiles 0.5 -o m.tif",
         },
         "rasterio", "xarray", "shapely",
     ),
@@ -262,6 +260,8 @@ def read_tabs(path: Path) -> pd.DataFrame:
 
 
 def of_table(table: pd.DataFrame) -> Found:
+    # Since then, `predict` also copies columns of the table that have the name of an output.
+    table = table[[name for name in table.columns if not str(name).endswith("_given")]]
     yield "columns", json.dumps([str(name) for name in table.columns])
     yield "length", len(table)
     rows = table.iloc[np.unique(np.linspace(0, len(table) - 1, N_ROWS).astype(int))]

@@ -28,7 +28,10 @@ def plans() -> Found:
     yield from _plan("many readings", emgpr.EMGPR().plan(X, Y))
     yield from _plan("many readings as published", emgpr.EMGPR.paper().plan(X, Y))
     X, Y = related(42, 2300)
-    yield from _plan("many readings of one output", emgpr.IndependentGP().plan(X, Y[:, 0]))
+    yield from _plan(
+        "many readings of one output",
+        emgpr.IndependentGP(None, output_transform=None).plan(X, Y[:, 0]),
+    )
 
 
 def _plan(name: str, plan: Any) -> Found:
@@ -98,8 +101,8 @@ def comparisons() -> Found:
         data = table("gaps")
         models = {
             "EMGPR": emgpr.EMGPR.paper(batch_size=15, random_state=0),
-            "no transfer": emgpr.IndependentGP(random_state=0),
-            "ICM": emgpr.ICM(random_state=0),
+            "no transfer": emgpr.IndependentGP(None, output_transform=None, random_state=0),
+            "ICM": emgpr.ICM(None, output_transform=None, prior=None, random_state=0),
         }
         found = emgpr.compare(models, data.X, data.Y, by=by, n_folds=2, random_state=0)
         told = found.table()

@@ -15,6 +15,7 @@ from emgpr.prediction import SafeTransferPosterior
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 KERNEL = RBF(0.2, "fixed") + WhiteKernel(0.1, "fixed")
 QUICK = {"kernel": KERNEL, "n_restarts": 1, "max_iter": 20, "random_state": 0, "batch_size": None}
+ALONE = {"output_transform": None, "n_restarts": 1, "random_state": 0}
 NAMES = ["Cd", "Ni", "pH"]
 
 
@@ -55,7 +56,7 @@ def safe():
 
 @pytest.fixture(scope="module")
 def alone():
-    return IndependentGP(KERNEL, n_restarts=1, random_state=0).fit(*related(3))
+    return IndependentGP(KERNEL, **ALONE).fit(*related(3))
 
 
 def test_the_fit_finds_the_output_that_is_independent_of_the_others(safe, alone):
@@ -74,7 +75,7 @@ def test_outputs_whose_score_is_not_clearly_lower_gain_nothing(seed):
     X, Y = related(seed)
     Y.iloc[::4, 0] = np.nan
     model = EMGPR.paper(**QUICK, transfer="safe").fit(X, Y)
-    alone = IndependentGP(KERNEL, n_restarts=1, random_state=0).fit(X, Y)
+    alone = IndependentGP(KERNEL, **ALONE).fit(X, Y)
     for by in ("site", "output"):
         gain = alone.cross_validate(by).crps - with_full_transfer(model).cross_validate(by).crps
         lost = ~(gain.mean() > gain.sem())

@@ -43,7 +43,8 @@ def test_one_output_is_an_ordinary_gaussian_process(rng, Estimator):
 
 def test_without_transfer_every_output_is_an_ordinary_gaussian_process(rng):
     X, Y = smooth_table(rng, N=40)
-    model = IndependentGP([RBF(), Matern(nu=1.5), Matern(nu=2.5)], random_state=0).fit(X, Y)
+    kernels = [RBF(), Matern(nu=1.5), Matern(nu=2.5)]
+    model = IndependentGP(kernels, output_transform=None, random_state=0).fit(X, Y)
     assert_array_equal(model.weights_[0, ..., 0], np.eye(3))
     x_new = rng.uniform(size=(9, 2))
     mean, std = model.predict(x_new, return_std=True)

@@ -50,6 +50,21 @@ SUSPICIOUS = {
         np.where(first(1, 4), -9999, Y),
         ["Output '1' holds -9999 (4 of 18 values), far from the others (* to *): * Write NaN*"],
     ),
+    "many readings at a detection limit": (
+        X,
+        np.maximum(Y[:, :1] - Y[:, 0].min(), np.sort(Y[:, 0] - Y[:, 0].min())[7]) + 0.1,
+        ["Output '0' has its smallest value, *, in 8 of 18 readings. If it stands for values*"],
+    ),
+    "zeros": (
+        X,
+        np.maximum(Y[:, :1] - np.sort(Y[:, 0])[8], 0.0),
+        ["Output '0' has its smallest value, 0, in 9 of 18 readings. If these are not true*"],
+    ),
+    "soil types": (
+        X,
+        with_second_column([1.0, 2.0, 3.0]),
+        ["Output '1' has only the values 1, 2, 3 in 18 readings. If these are codes of classes*"],
+    ),
     "-999 in two readings": (X, np.where(first(0, 2), -999, Y), ["Output '0' holds -999 (2 of*"]),
     "-99 once": (X, np.where(first(2), -99, Y), ["Output '2' holds -99 (1 of 18 values)*"]),
     "-32768 once": (X, np.where(first(0), -32768, Y), ["Output '0' holds -32768 (1*"]),
@@ -218,6 +233,8 @@ USUAL = {
         X,
         np.column_stack([Y[:, 0], np.r_[np.linspace(0, 800, 16).round(), 999, 999]]),
     ),
+    "rounded readings": (X, np.round(2 * Y[:, :1] / Y[:, 0].std()) / 2 + 0.25),
+    "ranks": (X, with_second_column(np.arange(1.0, 7.0))),
     "whole numbers": ((100 * X).astype(int), np.round(100 * Y)),
     "truth values": (X, np.column_stack([X[:, 0] > 0.5, X[:, 1] > 0.4])),
 }

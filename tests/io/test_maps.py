@@ -1,6 +1,7 @@
 """Maps as files. That maps of predictions are kept is tested in tests/mapping."""
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -45,9 +46,11 @@ def test_irregular_maps_are_not_written_as_geotiff(tmp_path, data, message):
 
 
 def test_maps_that_cannot_be_read_or_written(tmp_path):
-    with pytest.raises(ValueError, match=r"from its ending; expected one of \.nc, \.nc4, \.tif"):
+    with pytest.raises(
+        ValueError, match=r"from its ending; expected one of \.nc, \.nc4, \.zarr, \.tif"
+    ):
         write_map(a_map(), tmp_path / "map.png")
-    with pytest.raises(ValueError, match=r"from its ending; expected one of \.nc, \.nc4\."):
+    with pytest.raises(ValueError, match=r"from its ending; expected one of \.nc, \.nc4, \.zarr\."):
         read_map(tmp_path / "map.tif")
     with pytest.raises(FileNotFoundError, match="There is no file"):
         read_map(tmp_path / "map.nc")
@@ -60,3 +63,20 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "rasterio", None)
     with pytest.raises(ImportError, match=r"GeoTIFF needs rasterio: pip install 'emgpr\[geo\]'"):
         write_map(a_map(), tmp_path / "m.tif")
+
+
+def test_zarr_needs_two_extras(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    with pytest.raises(ImportError, match=r"Zarr needs zarr: pip install 'emgpr\[geo,dask\]'"):
+        write_map(a_map(), tmp_path / "m.zarr")
+
+
+def test_a_lazy_map_is_not_begun_on_a_disk_that_is_too_small(tmp_path, monkeypatch):
+    """Workers of a cluster write lazy maps, so errors in writing cannot be delayed."""
+    pytest.importorskip("dask")
+    write_map(a_map(), tmp_path / "m.nc")
+    before = (tmp_path / "m.nc").read_bytes()
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=10))
+    with pytest.raises(OSError, match="No space left on device"):
+        write_map(a_map().chunk(x=1), tmp_path / "m.nc")
+    assert (tmp_path / "m.nc").read_bytes() == before

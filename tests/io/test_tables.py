@@ -54,6 +54,14 @@ def test_codes_for_missing_values_become_nan():
     assert table.loc[2, "x"] == -9999
 
 
+def test_given_codes_come_before_all_other_interpretations(tmp_path):
+    (tmp_path / "t.csv").write_text("x;Cd;Zn\n1;<0,5;-9,99\n2;0,7;1,5\n3;-9,99;2,5\n")
+    table = read_table(tmp_path / "t.csv", missing=["<0,5", "-9,99"])
+    assert table["Cd"].isna().tolist() == [True, False, True]
+    table = read_table(tmp_path / "t.csv", ["Zn"], missing=["-9.99"])
+    assert table["Zn"].isna().tolist() == [True, False, False]
+
+
 def test_a_netcdf_grid_becomes_rows_and_keeps_units(tmp_path):
     xarray = pytest.importorskip("xarray")
     values = np.array([[1.0, np.nan], [3.0, 4.0]])
@@ -117,13 +125,14 @@ def test_files_of_another_format_are_rejected(tmp_path, ending, name, module):
 def test_unknown_endings_are_rejected(table, tmp_path):
     with pytest.raises(ValueError, match=r"from its ending; expected one of \.c"):
         write_table(table, tmp_path / "t.doc")
-    (tmp_path / "t.xlsx").write_bytes(b"PK")
+    (tmp_path / "t.ods").write_bytes(b"PK")
     with pytest.raises(ValueError, match=r"expected one of \.csv.*Save the sheet as 'CSV UTF-8'"):
-        read_table(tmp_path / "t.xlsx")
+        read_table(tmp_path / "t.ods")
 
 
 @pytest.mark.parametrize(
-    ("ending", "module", "extra"), [("parquet", "pyarrow", "parquet"), ("nc", "xarray", "geo")]
+    ("ending", "module", "extra"),
+    [("parquet", "pyarrow", "parquet"), ("nc", "xarray", "geo"), ("xlsx", "openpyxl", "excel")],
 )
 def test_a_missing_package_is_named_with_its_extra(
     table, tmp_path, monkeypatch, ending, module, extra

@@ -13,6 +13,7 @@ from emgpr import EMGPR, IndependentGP
 from emgpr.geo import coordinate_system
 from emgpr.io import read_map, write_map
 from tests.cf_checker import cf_errors
+from tests.simulated import smooth_table
 
 pytestmark = pytest.mark.slow
 
@@ -144,6 +145,14 @@ def test_outputs_and_inputs_without_names_are_numbered():
     assert made["output_1"].shape == (2, 3)
 
 
+def test_numbered_outputs_can_have_integer_keys():
+    X, Y = smooth_table(np.random.default_rng(0), N=12)
+    model = IndependentGP(RBF(0.4, "fixed"), output_transform={0: None}, random_state=0).fit(X, Y)
+    grid = model.predict_grid(shape=(2, 2), units={0: "K", 1: "m"}, exceedance={1: 0.5})
+    assert grid["output_0"].attrs["units"] == "K"
+    assert "output_1_exceedance" in grid
+
+
 def test_cells_outside_a_region_are_missing(globe, tmp_path):
     ring = [[179, 51], [181, 51], [181, 53], [179, 53], [179, 51]]
     square = {"type": "Polygon", "coordinates": [ring]}
@@ -194,6 +203,17 @@ def test_three_inputs_are_found_by_name_and_broadcast(terrain_model):
     assert_allclose(made["t"].sel(x=1, y=1), at[0])
     with pytest.raises(ValueError, match=r"no variable 'height', an input of this model"):
         model.predict_dataset(data.drop_vars("height"))
+
+
+def test_dates_in_a_dataset_are_those_of_the_table():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.uniform(size=30), "day": pd.date_range("2024-01-01", periods=30)})
+    kernel = RBF([1.0, 5.0], "fixed") + WhiteKernel(0.02, "fixed")
+    model = IndependentGP(kernel).fit(X, np.sin(np.arange(30.0) / 4))
+    new = X.iloc[[3, 9, 20]]
+    cells = {"x": ("day", new["x"].to_numpy())}
+    predicted = model.predict_dataset(xarray.Dataset(cells, coords={"day": new["day"].to_numpy()}))
+    assert_allclose(predicted["output_0"], model.predict(new), rtol=1e-9)
 
 
 def test_a_dataset_of_scalars_is_rejected(terrain_model):
@@ -277,14 +297,19 @@ def test_a_cf_checker_finds_no_errors(globe, plane, tmp_path):
 
 def test_geotiff_has_a_named_band_for_each_variable(globe, tmp_path):
     rasterio = pytest.importorskip("rasterio")
-    made = globe.predict_grid(0.5, units="K", quantiles=[0.5])
+    made = globe.predict_grid(0.5, units="K", quantiles=[0.05, 0.5])
     write_map(made, tmp_path / "map.tif")
     with rasterio.open(tmp_path / "map.tif") as file:
-        assert file.descriptions == ("o0", "o0_std", "o1", "o1_std")
-        assert file.units == ("K",) * 4
+        names = [
+            f"{name}{part}" for name in ("o0", "o1") for part in ("", "_std", "_q0.05", "_q0.5")
+        ]
+        assert file.descriptions == tuple(names)
+        assert file.units == ("K",) * 8
         assert file.crs.to_epsg() == 4326
         row, column = file.index(180.0, 52.0)
         assert_allclose(file.read(1)[row, column], made["o0"].sel(lon=180, lat=52), rtol=1e-6)
+        quantile = made["o0_quantiles"].sel(lon=180, lat=52, quantile=0.05)
+        assert_allclose(file.read(3)[row, column], quantile, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ FORGED = {
     "'sites' are not distinct": arrays(sites=lambda s: set_at(s, 0, 5)),
     "batch sizes do not sum to the number of sites": arrays(batches=lambda b: b - 1),
     "the size of a batch is invalid": arrays(batches=lambda b: b * 0),
-    "values do not increase": arrays(**{"scaler.transforms[2].values": lambda v: v[::-1]}),
+    "values do not increase": arrays(**{"scaler.transforms[2].shape.values": lambda v: v[::-1]}),
     "PowerTransformer.*undefined at": arrays(
         **{"scaler.transforms[0].transformer.lambdas_": lambda v: v * np.nan}
     ),

@@ -17,8 +17,8 @@ from sklearn.gaussian_process import kernels as sk
 from sklearn.preprocessing import FunctionTransformer, PowerTransformer
 
 import emgpr
-from emgpr import EMGPR, ICM, LMC, SLFM, IndependentGP, ModelFileError, OnePassGP
-from emgpr.model_files.files import VERSION
+from emgpr import EMGPR, ICM, LMC, SLFM, IndependentGP, ModelFileError, OnePassGP, persistence
+from emgpr.model_files.files import FORMAT, VERSION
 from tests.sameness import assert_same
 from tests.simulated import paper, smooth_table
 
@@ -301,3 +301,18 @@ def test_there_are_files_of_every_version():
     for version in range(1, VERSION + 1):
         for name in ("jura", "jura-sums"):
             assert (FIXTURES / f"{name}-format-{version}.emgpr").exists()
+
+
+def test_units_are_outside_the_state_and_may_be_absent(tmp_path):
+    """Versions without units can read the file, and files of these versions have no units."""
+    frame = pd.DataFrame(X, columns=["east", "north"])
+    frame.attrs["units"] = {"east": "km"}
+    model = IndependentGP(sk.RBF(0.3), **QUICK).fit(frame, Y[:, 0])
+    model.save(tmp_path / "model.emgpr")
+    header, arrays = persistence.read(tmp_path / "model.emgpr", FORMAT, VERSION)
+    assert header.pop("units") == {"east": "km"}
+    persistence.write(tmp_path / "old.emgpr", header, arrays)
+    assert emgpr.load(tmp_path / "old.emgpr").units_ == {}
+    persistence.write(tmp_path / "bad.emgpr", {**header, "units": {"east": 3}}, arrays)
+    with pytest.raises(ModelFileError, match=r"'units' is \{'east': 3\}"):
+        emgpr.load(tmp_path / "bad.emgpr")

@@ -30,6 +30,13 @@ def test_rows_places_and_readings_are_counted(messy):
     assert "1 rows are identical to another row" in text
 
 
+def test_dates_are_shown_as_dates(messy):
+    days = pd.date_range("2024-01-30", periods=6)
+    summary = EMGPR().first_look(messy[0].assign(day=days), messy[1])
+    assert summary.dates == ("day",)
+    assert "day 2024-01-30 to 2024-02-04" in str(summary)
+
+
 def test_the_warnings_are_those_of_fit(messy):
     model = EMGPR.paper(max_iter=2, random_state=0)
     with warnings.catch_warnings(record=True) as caught:
@@ -54,7 +61,7 @@ def test_transforms_that_are_set_are_checked_and_others_guessed(big):
     summary = EMGPR(output_transform=transforms).first_look(X, Y)
     assert summary.outputs["transform"].tolist() == [
         "normal-score",
-        "log (first guess)",
+        "softplus (first guess)",
         "none (first guess)",
     ]
     with pytest.raises(ValueError, match="needs positive values, but output '2'"):

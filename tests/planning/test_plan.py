@@ -28,7 +28,7 @@ def test_a_plan_is_printed_as_a_table_with_its_total():
     lines = str(plan()).splitlines()
     assert lines[0].split() == ["step", "readings", "matrices", "time", "memory", "method"]
     assert re.fullmatch(r"step 1 +30 +3 of 30 × 30 +2 s +5 MB +exact", lines[2])
-    assert lines[5] == "The fit: about 62 s and 6 MB of memory, within a factor of 3."
+    assert lines[5] == "The fit: about 62 s and 6 MB of memory, within a factor of 2."
     assert lines[6:] == ["Approximated:", "  step 2: fitted to 45 of 90 sites"]
 
 

@@ -54,7 +54,9 @@ def cadmium():
     """One output, a 1-D y without a transform."""
     jura = jura_table(["Cd"], withheld=None)
     kernel = Matern(0.3, "fixed", nu=1.5)
-    return fitted(IndependentGP(kernel), jura.X[100:150], jura.Y["Cd"][100:150])
+    return fitted(
+        IndependentGP(kernel, output_transform=None), jura.X[100:150], jura.Y["Cd"][100:150]
+    )
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,10 @@
 """Variograms: what is drawn is what the model returns."""
 
+import copy
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
+import pytest
 from numpy.testing import assert_allclose
 
 from emgpr.plots import variograms
@@ -35,3 +39,12 @@ def test_the_pseudo_cross_variogram_of_outputs_without_common_sites_is_labelled(
 def test_given_axes_are_used(metals):
     _, axes = plt.subplots(2, 3)
     assert (variograms(metals, axes=axes) == axes.ravel()).all()
+
+
+def test_a_line_far_from_its_points_is_warned_of(metals):
+    model = copy.copy(metals)
+    posterior = metals.posterior_
+    loud = replace(posterior.model, weights=3 * posterior.model.weights)
+    model.posterior_ = replace(posterior, model=loud)
+    with pytest.warns(UserWarning, match=r"far above the readings .* for Zn\), .*another kernel"):
+        variograms(model)

@@ -168,21 +168,38 @@ def test_chunks_change_nothing(one, monkeypatch):
     agrees(leave_out_from_neighbours(*given), whole)
 
 
-def test_chunks_fit_the_memory(one, monkeypatch):
-    """(D n + 1)² (3 D² + Q + 2) numbers for each set and site, but for the sites there are."""
-    bytes_each = 8 * min(3 * 2 + 1, N + 1) ** 2 * (27 + 3 + 2)
+def noted_sizes(monkeypatch):
+    """Return a list to which the shapes of all tables that are factorised are added."""
     sizes, real = [], module.factor_readings
 
     def noted(table, *given):
-        sizes.append(len(table.x))
+        sizes.append(table.x.shape[:2])
         return real(table, *given)
 
     monkeypatch.setattr(module, "factor_readings", noted)
-    monkeypatch.setattr(module, "chunk_bytes", lambda device: 4.5 * bytes_each)
-    model = one.model.members([0])
-    leave_out_from_neighbours(one.table, one.sets("site"), model, 2)
-    n = int(one.table.observed.any(axis=0).sum())
-    assert sizes == [4] * (n // 4) + [n % 4] * (n % 4 > 0)
+    return sizes
+
+
+def test_chunks_fit_the_memory(one, monkeypatch):
+    """n² (3 D² + Q + 2) numbers for each site, with its neighbours in a block of n sites."""
+    sizes = noted_sizes(monkeypatch)
+    given = one.table, one.sets("site"), one.model.members([0]), 2
+    leave_out_from_neighbours(*given)
+    [(n_blocks, n)] = sizes
+    assert n_blocks == int(one.table.observed.any(axis=0).sum())
+    sizes.clear()
+    monkeypatch.setattr(module, "chunk_bytes", lambda device: 4.5 * 8 * n**2 * (27 + 3 + 2))
+    leave_out_from_neighbours(*given)
+    sizes = [m for m, _ in sizes]
+    assert sizes == [4] * (n_blocks // 4) + [n_blocks % 4] * (n_blocks % 4 > 0)
+
+
+def test_readings_of_a_site_with_the_same_neighbours_share_a_factorisation(rng, monkeypatch):
+    """In a table without missing readings, all of them: as many systems as sites."""
+    complete = case_of(rng, {"D": 3})
+    sizes = noted_sizes(monkeypatch)
+    leave_out_from_neighbours(complete.table, complete.sets("output"), complete.model, 3)
+    assert [m for m, _ in sizes] == [N] * complete.model.n_members
 
 
 def test_trees_are_balanced_for_many_queries_only(one, monkeypatch):

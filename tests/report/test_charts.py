@@ -1,10 +1,15 @@
 """Charts hold what the model predicts, on a grid that time allows."""
 
+import copy
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
+from emgpr.plots import surface
 from emgpr.report import charts
 
 from .page_reader import unpack
@@ -82,14 +87,67 @@ def test_of_many_outputs_and_sites_only_some_are_drawn_with_a_note(metals, monke
     assert created.table.note.endswith("10 of the 90 sites are marked.")
 
 
-def test_maps_are_coarser_where_predictions_are_expensive(metals, monkeypatch):
+def sites_and_cost(n_sites, n_operations, monkeypatch):
+    """A stand-in for a model with sites on a square, whose maps cost this much for each node."""
+    side = np.linspace(0, 1, 2)
+    X = pd.DataFrame([(x, y) for x in side for y in side], columns=["x", "y"])
+    inputs = SimpleNamespace(coordinates=SimpleNamespace(degrees=False))
+    monkeypatch.setattr(surface, "check_keeps_readings", lambda model: None)
+    monkeypatch.setattr(charts, "operations_per_node", lambda posterior: n_operations)
+    posterior = SimpleNamespace(observations=SimpleNamespace(n_sites=n_sites))
+    return SimpleNamespace(
+        training_data=lambda: (X, None), input_spec_=inputs, posterior_=posterior
+    )
+
+
+@pytest.mark.parametrize(
+    ("n_sites", "n_operations", "n_side"),
+    [
+        (150, 1e6, 100),
+        (600, 1e6, 100),
+        (6000, 1e6, 193),
+        (60000, 1e6, 200),
+        (6000, 1e8, 100),
+        (6000, 1e12, 40),
+    ],
+)
+def test_the_grid_follows_the_number_of_sites_and_the_cost(
+    n_sites, n_operations, n_side, monkeypatch
+):
+    model = sites_and_cost(n_sites, n_operations, monkeypatch)
+    assert charts.nodes_per_side(model) == n_side
+
+
+def test_the_cost_of_a_node_grows_with_the_readings_it_is_conditioned_on(metals):
     posterior = metals.posterior_
-    finest = charts.nodes_per_side(posterior)
-    monkeypatch.setattr(charts, "MAX_OPERATIONS", charts.MAX_OPERATIONS / 20)
-    assert charts.MIN_LONGER_SIDE < charts.nodes_per_side(posterior) < finest
-    assert finest == charts.MAX_LONGER_SIDE
-    monkeypatch.setattr(charts, "MAX_OPERATIONS", 1.0)
-    assert charts.nodes_per_side(posterior) == charts.MIN_LONGER_SIDE
+    n, D, L = posterior.observations.n_readings, 3, 3
+    assert charts.operations_per_node(replace(posterior, conditioning="all")) == L * D * n**2
+    assert charts.operations_per_node(replace(posterior, conditioning="batch")) == D * n**2 / L
+    few, many = (charts.operations_per_node(replace(posterior, conditioning=k)) for k in (8, 16))
+    assert 4 * few < many < 8 * few
+
+
+def test_the_resolution_can_be_given(metals):
+    data = charts.create_charts(metals, {}, 30).data
+    # Nodes at the corners can lie outside the convex hull of the sites.
+    assert 26 <= max(data["x"]["n"], data["y"]["n"]) <= 30
+
+
+def test_axes_in_metres_are_labelled_in_kilometres(metals):
+    X, _ = metals.training_data()
+    data = charts.create_charts(metals, {"Xloc": "m", "Yloc": "m"}, 12).data
+    assert [axis["label"] for axis in data["inputs"]] == ["Xloc (m)", "Yloc (m)"]  # 4 m wide
+    model = copy.copy(metals)
+    model.posterior_ = replace(
+        metals.posterior_,
+        observations=replace(
+            metals.posterior_.observations, x=1000 * metals.posterior_.observations.x
+        ),
+    )
+    data = charts.create_charts(model, {"Xloc": "m", "Yloc": "m"}, 12).data
+    assert [axis["label"] for axis in data["inputs"]] == ["Xloc (km)", "Yloc (km)"]
+    assert [axis["scale"] for axis in data["inputs"]] == [1000.0, 1000.0]
+    assert data["x"]["first"] == pytest.approx(1000 * X["Xloc"].min(), abs=800)  # in metres
 
 
 def test_there_is_no_map_of_three_inputs(soil, page_of):

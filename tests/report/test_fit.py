@@ -16,7 +16,7 @@ def test_changed_parameters_are_marked_and_open_ones_resolved(metals, joint, pag
     resolved = table.column("resolved to")
     assert (resolved["n_members"].text, resolved["conditioning"].text) == ("3", "all")
     resolved = page_of(joint).tables["Parameters of EMGPR"].column("resolved to")
-    assert resolved["output_transform"].text == "log"
+    assert resolved["output_transform"].text == "softplus, log"
     assert resolved["batch_size"].text == "all sites"
 
 

@@ -10,6 +10,8 @@ import pytest
 from emgpr import EMGPR
 from emgpr.report import charts, write_report
 
+from .page_reader import Page
+
 
 def test_the_summary_says_what_was_measured_and_how_well_it_is_predicted(metals, page_of):
     page = page_of(metals)
@@ -31,7 +33,7 @@ def test_notes_say_what_asks_for_care(joint, page_of):
     page = page_of(joint)
     assert "1 row of the table has no readings and was not used." in page.text
     assert joint.alone_["site"] == ["Ni", "Zn"]
-    assert "Ni and Zn: predicted at new locations only from their own readings" in page.text
+    assert "measured, Ni and Zn are predicted from their own readings only." in page.text
 
 
 def test_more_notes_where_there_is_more_to_note(cadmium, page_of, tmp_path, monkeypatch):
@@ -50,10 +52,10 @@ def test_more_notes_where_there_is_more_to_note(cadmium, page_of, tmp_path, monk
     write_report(model, tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text("utf-8")
     assert "conditioned only on the 8 nearest readings of each output" in text
-    assert "random_state is not set" in text
+    assert text.index("random_state is not set") > text.index("For the person who fitted")
     assert "1 site has the same inputs as an earlier site in the table." in text
     assert "<li>0: the model found no correlation between nearby readings" in text
-    assert "<h1>0</h1>" in text  # the default title
+    assert "<h1>0 at 50 sites</h1>" in text  # the default title
     assert "Please note" not in page_of(cadmium).text
 
 
@@ -114,6 +116,26 @@ def test_what_cannot_be_reported_on_is_refused_at_once(cadmium, tmp_path, model,
     with pytest.raises(error, match=says):
         write_report(cadmium if model is None else model, tmp_path / path)
     assert not list(tmp_path.iterdir())
+
+
+def test_units_of_the_model_and_a_warning_beside_the_variograms(cadmium, tmp_path, monkeypatch):
+    monkeypatch.setattr(charts, "MAX_LONGER_SIDE", charts.MIN_SIDE)
+    model = copy.copy(cadmium)
+    model.input_spec_ = replace(cadmium.input_spec_, units={"0": "mg/kg"})
+    posterior = cadmium.posterior_
+    loud = replace(posterior.model, weights=3 * posterior.model.weights)
+    model.posterior_ = replace(posterior, model=loud)
+    write_report(model, tmp_path / "report.html")
+    page = Page.read(tmp_path / "report.html")
+    assert page.tables["Outputs"].column("unit")["0"].text == "mg/kg"
+    assert "far above the readings at large lags" in page.text.partition("Variograms")[2]
+    assert page.text.count("far above the readings") == 2  # in the notes as well
+
+
+@pytest.mark.parametrize("resolution", [0, 11, 1001])
+def test_a_resolution_out_of_range_is_refused(cadmium, tmp_path, resolution):
+    with pytest.raises(ValueError, match="expected a number of nodes from 12 to 1000"):
+        write_report(cadmium, tmp_path / "report.html", resolution=resolution)
 
 
 def test_units_of_unknown_names_are_refused(cadmium, tmp_path):

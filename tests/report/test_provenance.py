@@ -24,7 +24,7 @@ def test_a_file_gives_the_same_page_with_its_checksum_and_what_failed(model_file
     page, from_model = page_of(model_file), page_of(metals)
     assert page.data == from_model.data
     assert page.tables["Outputs"] == from_model.tables["Outputs"]
-    for notice in ("2 of 5 ensemble members failed", "Some optimisations did not converge"):
+    for notice in ("2 of 5 ensemble members failed", "The fit did not converge completely"):
         assert page.text.index(notice) < page.text.index("Maps The maps show the predicted")
     fit = page.tables["Result of the fit"].facts()
     assert fit["members that failed and are not used"].value == 2
@@ -41,7 +41,7 @@ def test_a_file_gives_the_same_page_with_its_checksum_and_what_failed(model_file
     assert "Model file" not in from_model.tables["Origin of this report"].facts()
 
 
-@pytest.mark.filterwarnings("ignore:.* of 30 rows")
+@pytest.mark.filterwarnings("ignore:.* of 30 rows", "ignore:.*codes of classes")
 @pytest.mark.parametrize("transform", [None, "yeo-johnson", "normal-score"])
 def test_the_checksum_is_that_of_the_table_that_was_fitted(transform):
     rng = np.random.default_rng(0)

@@ -236,10 +236,15 @@ def test_longitudes_are_between_minus_180_and_180_degrees(globe, opened):
 def test_the_stages_of_the_fit_are_a_chart(joint, opened):
     page = opened(joint)
     plot = page.locator('[data-chart="trace"]')
+    assert not plot.is_visible()
+    page.get_by_text("For the person who fitted the model").click()
+    page.wait_for_function("document.querySelector('[data-chart=trace] canvas').width > 0")
+    assert is_drawn(plot)
     plot.focus()
     page.keyboard.press("ArrowRight")
     for _ in joint.history_:
         page.keyboard.press("ArrowRight")
+    page.wait_for_timeout(300)  # the pointer follows in the next frames
     value, stage = tip_of(plot)
     last = joint.history_[-1]
     assert number(value) == pytest.approx(last.log_likelihood, rel=1e-7)

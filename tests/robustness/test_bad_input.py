@@ -21,6 +21,12 @@ def with_value(frame, column, row, value):
     return changed
 
 
+def with_object(array, value):
+    changed = array.astype(object)
+    changed[3, 1] = value
+    return changed
+
+
 @pytest.fixture(scope="module")
 def model():
     return IndependentGP(RBF(0.4, "fixed"), random_state=0).fit(SITES, METALS)
@@ -53,17 +59,17 @@ FIT_ERRORS = {
     "text in X": (
         with_value(SITES, "north", 3, "3 km"),
         METALS,
-        "'north' of X.*'3 km' .row 3.*Encode",
+        "'north' of X.*'3 km' .row 3.*without its unit",
     ),
     "text in Y": (
         SITES,
-        with_value(METALS, "Zn", 6, "<0.5"),
-        "'Zn' of Y.*'<0.5' .row 6.*write NaN",
+        with_value(METALS, "Zn", 6, "low"),
+        "'Zn' of Y.*'low' .row 6.*write NaN",
     ),
-    "dates in X": (
-        SITES.assign(day=pd.date_range("2024-01-01", periods=12)),
+    "durations in X": (
+        SITES.assign(day=pd.to_timedelta(range(12), unit="D")),
         METALS,
-        "'day' of X.*datetime",
+        "'day' of X.*timedelta",
     ),
     "categories in X": (
         SITES.assign(rock=pd.Categorical(["chalk"] * 12)),
@@ -75,6 +81,16 @@ FIT_ERRORS = {
     "no y": (SITES, None, "y is None.*one column for each output"),
     "two columns of one name in X": (SITES.set_axis(["east"] * 2, axis=1), METALS, "east"),
     "two columns of one name in Y": (SITES, METALS.set_axis(["Cd", "Ni", "Cd"], axis=1), "Cd"),
+    "columns 1 and '1' in Y": (
+        SITES,
+        METALS.set_axis(pd.Index(["Cd", 1, "1"], dtype=object), axis=1),
+        r"Y has several columns named \['1'\]; rename",
+    ),
+    "columns 1 and '1' in X": (
+        SITES.set_axis(pd.Index([1, "1"], dtype=object), axis=1),
+        METALS,
+        r"X has several columns named \['1'\]; rename",
+    ),
     "three axes in Y": (X, Y[:, :, None], "dim"),
     "one axis in X": (X[:, 0], Y, "2D array"),
 }
@@ -162,6 +178,28 @@ ARRAY_ERRORS = {
         np.full((12, 1), "2024-01-01", "M8[D]"),
         r"Y holds datetime64\[D\] values, not numbers.*must be numbers",
     ),
+    "a date among numbers in X": (
+        with_object(X, np.datetime64("2024-01-31")),
+        Y,
+        r"X holds the date .*2024-01-31.* \(row 3, column 1\), not a number.*pd.to_datetime",
+    ),
+    "NaT among numbers in Y": (
+        X,
+        with_object(Y, np.datetime64("NaT")),
+        r"Y holds the date .*NaT.* \(row 3, column 1\), not a number.*pd.to_datetime",
+    ),
+    "a date in a list of lists": (
+        with_object(X, np.datetime64("2024-01-31")).tolist(),
+        Y,
+        "X holds the date .*2024-01-31",
+    ),
+    "a list of dates": ([[np.datetime64("2024-01-31")]] * 12, Y, "X holds datetime64"),
+    "a duration among numbers in Y": (
+        X,
+        with_object(Y[:, :2], np.timedelta64(3, "D")),
+        "Y holds the duration .*timedelta64.* pd.to_timedelta",
+    ),
+    "a Timestamp among numbers in Y": (X, with_object(Y, pd.Timestamp("2024")), "Y holds the date"),
     "durations in an array": (np.ones((12, 2), "m8[s]"), Y, "X holds timedelta64.*Encode"),
     "text in an array": (X, np.where(Y > 500, "<0.5", Y.astype(str)), "Y holds text.*'<0.5' .row"),
     "a Y of 1e200": (
@@ -186,6 +224,20 @@ def test_fit_to_arrays_raises_an_error_that_names_the_fault(case, make):
     X, Y, message = ARRAY_ERRORS[case]
     with pytest.raises((ValueError, TypeError), match=f"(?s){message}"):
         make(random_state=0).fit(X, Y)
+
+
+def test_the_remedies_for_dates_and_durations_work():
+    for column, expected in [
+        (
+            np.array([np.datetime64("2000-01-03"), np.datetime64("NaT")], dtype=object),
+            [2.0, np.nan],
+        ),
+        (np.array([np.timedelta64(36, "h"), np.timedelta64(1, "D")], dtype=object), [1.5, 1.0]),
+    ]:
+        with pytest.raises(ValueError, match="days first: ") as error:
+            EMGPR().fit(X[:2], column)
+        remedy = str(error.value).split("days first: ")[1].rstrip(".")
+        np.testing.assert_array_equal(eval(remedy, {"pd": pd, "column": column}), expected)
 
 
 def test_the_error_for_a_sparse_matrix_says_how_to_convert_it():

@@ -159,3 +159,19 @@ def test_bounds_of_the_noise_level_are_kept(bounds, end, rng):
     kernel = RBF(0.3, "fixed") + WhiteKernel(np.mean(bounds), bounds)
     model = EMGPR.paper(kernel=kernel, batch_size=None, random_state=0).fit(X, noisy)
     assert_allclose(model.noise_, end, rtol=1e-9)
+
+
+def test_values_close_to_zero_can_be_predicted_at_observed_and_scored():
+    """Only training columns in which all values are tiny are refused."""
+    model = IndependentGP(RBF(0.1, "fixed"), random_state=0).fit(X, Y)
+    tiny = [[1e-120, 1e-300]]
+    assert_allclose(model.predict(tiny), model.predict([[0.0, 0.0]]), rtol=1e-12)
+    observed = np.array([[1e-200, *[np.nan] * (Y.shape[1] - 1)]])
+    assert_allclose(
+        model.predict(X[:1], observed=observed),
+        model.predict(X[:1], observed=np.where(np.isnan(observed), np.nan, 0.0)),
+        rtol=1e-12,
+    )
+    truth = Y[:2].copy()
+    truth[:, 0] = [0.0, 1e-200]
+    assert np.isfinite(model.score(X[:2], truth))

@@ -10,6 +10,7 @@ from sklearn.preprocessing import FunctionTransformer, PowerTransformer
 from emgpr import EMGPR, IndependentGP
 from emgpr.transforms import automatic, candidates, choose_transforms
 from emgpr.transforms.automatic import MIN_READINGS
+from emgpr.transforms.output_bounds import NON_NEGATIVE
 
 pytestmark = [
     pytest.mark.slow,
@@ -42,12 +43,15 @@ def test_missing_readings_are_left_out():
     assert choose_transforms(X, Y) == [None, "log"]
 
 
-def test_a_positive_output_gets_the_log_unless_the_data_contradict_it():
-    """So that its predictions stay positive; an output with a zero cannot get it."""
+def test_a_positive_output_gets_the_log_only_if_the_data_demand_it():
+    """Otherwise a map that is nearly the identity, but keeps it positive, as for temperatures."""
     X, f = gaussian_outputs(0)
-    assert choose_transforms(X, 100 + f) == ["log"]
-    assert "log" in candidates(np.exp(f[:, 0]))
-    assert "log" not in candidates(np.append(0.0, np.exp(f[:, 0])))
+    assert choose_transforms(X, 100 + f) == ["softplus"]
+    assert choose_transforms(X, 100 + f, [None]) == [None]
+    assert choose_transforms(X, np.exp(f)) == ["log"]
+    assert "log" in candidates(np.exp(f[:, 0]), NON_NEGATIVE)
+    assert "log" not in candidates(np.append(0.0, np.exp(f[:, 0])), NON_NEGATIVE)
+    assert "log" not in candidates(np.exp(f[:, 0]), (0.0, 1e3))
     left_skewed = 1 + np.exp(2 * f.max()) - np.exp(2 * f)
     assert choose_transforms(X, left_skewed)[0] in ("yeo-johnson", "normal-score")
 
@@ -74,7 +78,8 @@ def test_outputs_with_few_or_constant_readings_are_left_as_they_are():
     few[MIN_READINGS - 1 :] = np.nan
     constant = np.full((50, 1), 7.0)
     Y = np.hstack([few, np.exp(f), constant, 1e9 * constant])
-    assert choose_transforms(X, Y) == [None, "log", None, None]
+    assert choose_transforms(X, Y) == ["softplus", "log", "softplus", "softplus"]
+    assert choose_transforms(X, -Y) == [None, "yeo-johnson", None, None]
 
 
 def test_the_estimator_chooses_by_default_and_inverts_the_choice():
@@ -113,16 +118,22 @@ def test_each_output_may_have_its_own_transform():
     ]
     assert_allclose(model.predict(X), np.column_stack(alone))
     by_number = IndependentGP(KERNEL, output_transform={1: "log"}, random_state=0)
-    assert by_number.fit(X, Y.to_numpy()).transforms_ == [None, "log", None]
+    assert by_number.fit(X, Y.to_numpy()).transforms_[1] == "log"
 
 
 @pytest.mark.parametrize(
     ("transform", "message"),
     [
-        ("sqrt", r"output_transform='sqrt'; expected one of None, 'log', .*'auto', a scikit-learn"),
+        (
+            "sqrt",
+            r"output_transform='sqrt'; expected one of None, .*'auto', a scikit-learn",
+        ),
         (["log"], r"transform has 1 transforms for 2 outputs; expected one"),
         ({"Pb": "log"}, r"transform has the keys \['Pb'\], which are not outputs; expected"),
-        (["log", "sqrt"], r"output_transform='sqrt' for output 'Zn'; expected one of None, 'log'"),
+        (
+            ["log", "sqrt"],
+            r"output_transform='sqrt' for output 'Zn'; expected one of None,",
+        ),
         (PowerTransformer, r"PowerTransformer'>, is a class, not an object"),
         (ABSOLUTE, r"(?s)transform of output 'Cd', .* is not strictly monotone"),
         (

@@ -19,6 +19,7 @@ from emgpr.weights import (
     refine,
     subsample_batches,
 )
+from emgpr.weights.sill_prior import SillPrior
 from tests.simulated import clone_kernel, start_of, world
 
 pytestmark = pytest.mark.slow
@@ -145,13 +146,22 @@ def test_fixed_weights_stay(prepared, name, way):
 
 
 @each_way
-def test_the_history_includes_the_log_prior_of_the_noise(prepared, way):
-    observations, _, start, fitted = prepared["members"]
+def test_the_history_includes_the_log_priors_of_the_noise_and_the_sills(prepared, way):
+    observations, batches, start, fitted = prepared["members"]
     found = refine(*prepared["members"], **way, weak_prior=True, max_iter=ITERATIONS)
-    prior = noise_prior(output_variances(observations), True)
+    variances = output_variances(observations)
+    of_noise, of_sills = noise_prior(variances, True), SillPrior(variances)
+    joint = way["sweeps"] == "joint"  # the weights in a sweep have no prior
+
+    def log_prior(noise, W):
+        ones = np.ones((len(W), W.shape[1], len(batches[0])))  # kernels have unit variance
+        return of_noise(noise)[0] + (of_sills(W, noise, ones).value.sum() if joint else 0.0)
+
     first, *_, last = likelihoods(found)
-    assert_allclose(first, fitted.log_likelihood.sum() + prior(start.noise)[0], atol=TINY)
-    own = found.members.log_likelihood.sum() + prior(found.parameters.noise)[0]
+    at_start = fitted.log_likelihood.sum() + log_prior(start.noise, fitted.W)
+    assert_allclose(first, at_start, atol=TINY)
+    own = found.members.log_likelihood.sum()
+    own += log_prior(found.parameters.noise, found.members.W)
     assert_allclose(last, own, atol=TINY)
     assert np.all(np.diff(likelihoods(found)) >= -TINY)
 

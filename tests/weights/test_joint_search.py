@@ -83,7 +83,7 @@ def test_progress_is_shown_if_asked_for(bowl, capsys):
     )
     shown = capsys.readouterr().err
     assert "Searching" in shown
-    assert f"{result.n_iter[0]}/50" in shown
+    assert f"iteration {result.n_iter[0]}," in shown
 
 
 class InMemory(Checkpoint):
@@ -124,7 +124,7 @@ def test_an_interrupted_search_continues_from_its_checkpoint(bowl, capsys):
     result, again = checkpointed(interrupted, verbose=1)
     assert_array_equal(result.x, whole.x)
     assert again == values
-    assert f"{result.n_iter[0]}/50" in capsys.readouterr().err  # those before count too
+    assert f"iteration {result.n_iter[0]}," in capsys.readouterr().err  # those before count too
     assert len(np.unique(asked[1:], axis=0)) >= len(asked) - 3
     n = len(asked)
     found, _ = checkpointed(interrupted)

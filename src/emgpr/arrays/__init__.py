@@ -1,4 +1,4 @@
-"""NumPy and torch arrays, thread limits, and Cholesky factorisation.
+"""NumPy and torch arrays, thread limits, and decompositions of matrices.
 
 Numerical functions are written once and work with both NumPy arrays and torch tensors. `to_device`
 converts NumPy arrays to tensors, and `to_numpy` converts tensors back. Only this package imports
@@ -8,6 +8,7 @@ torch, and only when a torch device is requested.
 import array_api_compat.numpy  # noqa: F401  (imported now, so that the first use is fast)
 from array_api_compat import array_namespace as namespace
 
+from emgpr.arrays.decompositions import eigh, eigvalsh, inv, inverse_root, solve, svd
 from emgpr.arrays.devices import (
     Array,
     check_device,
@@ -42,11 +43,17 @@ __all__ = [
     "chunk_bytes",
     "chunks",
     "diagonal",
+    "eigh",
+    "eigvalsh",
     "empty",
+    "inv",
+    "inverse_root",
     "limit_threads",
     "namespace",
     "panel_size",
     "resolve_device",
+    "solve",
+    "svd",
     "to_device",
     "to_device_of",
     "to_numpy",

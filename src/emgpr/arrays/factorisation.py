@@ -13,6 +13,7 @@ than one call of LAPACK for each matrix.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import array_api_compat
@@ -86,7 +87,8 @@ class CholeskyFactor:
         if not isinstance(b, np.ndarray):
             return torch_linalg.half_solve(self.lower, b)
         if _many_and_small(self.lower):
-            return np.linalg.solve(np.tril(self.lower), b)
+            with suppress(np.linalg.LinAlgError):
+                return np.linalg.solve(np.tril(self.lower), b)
         return _map(_forward_substitute, self.lower, b)
 
     def solve(self, b: Float[Array, "*b n m"]) -> Float[Array, "*b n m"]:
@@ -95,7 +97,8 @@ class CholeskyFactor:
             return torch_linalg.solve(self.lower, b)
         if _many_and_small(self.lower):
             L = np.tril(self.lower)
-            return np.linalg.solve(np.swapaxes(L, -1, -2), np.linalg.solve(L, b))
+            with suppress(np.linalg.LinAlgError):
+                return np.linalg.solve(np.swapaxes(L, -1, -2), np.linalg.solve(L, b))
         return _map(lambda L, c: _back_substitute(L, _forward_substitute(L, c)), self.lower, b)
 
     def inverse(self) -> Float[Array, "*b n n"]:
@@ -184,8 +187,9 @@ def _inverse_triangle(
 ) -> Float[np.ndarray, "*b n n"]:
     """Return the lower triangle of (LLᵀ)⁻¹ in a third of the operations of solving LLᵀX = I."""
     if _many_and_small(lower):
-        root = np.linalg.inv(np.tril(lower))
-        return np.swapaxes(root, -1, -2) @ root
+        with suppress(np.linalg.LinAlgError):
+            root = np.linalg.inv(np.tril(lower))
+            return np.swapaxes(root, -1, -2) @ root
     # LAPACK would copy matrices that are not contiguous.
     inverse = lower if overwrite and lower.flags.c_contiguous else lower.copy()
     for matrix in _as_stack(inverse):

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from emgpr.cli.errors import progress
-from emgpr.cli.files import create_folder
+from emgpr.cli.files import check_output, create_folder
 
 
 def demo(
@@ -22,9 +22,11 @@ def demo(
       emgpr demo --out maps
     """
     figure = create_folder(out) / "jura.png"
+    check_output(figure, force=True)
 
     from emgpr.experiments.demo import compare, draw_maps
     from emgpr.experiments.jura_results import SHORT, table_1, table_1_text
+    from emgpr.plots.save import save_figure
 
     typer.echo(
         "Cadmium at 100 sites is predicted from nickel and zinc at these sites and from all three\n"
@@ -34,5 +36,5 @@ def demo(
     )
     entries = [entry for entry in table_1(compare(verbose=progress())) if entry["restarts"]]
     typer.echo(table_1_text(entries, SHORT))
-    draw_maps(verbose=progress()).savefig(figure, dpi=150)
+    save_figure(draw_maps(verbose=progress()), figure)
     typer.echo(f"\nMaps of Cd, Ni and Zn with their standard deviations: {figure}")

@@ -18,6 +18,10 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from emgpr.cli.streams import STDIN
+from emgpr.cli.wording import command_line_words
+from emgpr.printable import escape_controls
+
 UNEXPECTED, USAGE, DATA, NUMERICAL, PARTIAL, INTERRUPTED = 1, 2, 3, 4, 5, 130
 
 
@@ -40,7 +44,7 @@ class CommandGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:
-            with _short_usage_errors(), _warnings_as_lines() as failed_members:
+            with _short_usage_errors(), _warnings_as_lines(self, ctx) as failed_members:
                 result = super().invoke(ctx)
         except BaseException as error:
             # Typer handles closed pipes and its own errors, which have an exit code.
@@ -49,7 +53,7 @@ class CommandGroup(TyperGroup):
                 raise
             if ctx.params.get("traceback"):
                 traceback.print_exc()
-            print_line(_message(error))
+            print_line(_in_words(_message(error), self, ctx))
             raise typer.Exit(exit_code(error)) from error
         if failed_members:
             raise typer.Exit(PARTIAL)
@@ -58,7 +62,15 @@ class CommandGroup(TyperGroup):
 
 def print_line(text: str) -> None:
     """Print a message to stderr as a single line."""
-    typer.echo("emgpr: " + " ".join(text.split()), err=True)
+    typer.echo("emgpr: " + escape_controls(" ".join(text.split())), err=True)
+
+
+def _in_words(text: str, group: TyperGroup, ctx: Any) -> str:
+    """Return a message in the words of the command line, for the command that is running."""
+    command = group.commands.get(ctx.invoked_subcommand or "")
+    options = [name for param in getattr(command, "params", ()) for name in param.opts]
+    copy = ctx.meta.get(STDIN)
+    return command_line_words(text.replace(copy, "stdin") if copy else text, options)
 
 
 def progress() -> int:
@@ -141,7 +153,7 @@ def _short_usage_errors() -> Iterator[None]:
 
 
 @contextmanager
-def _warnings_as_lines() -> Iterator[list[str]]:
+def _warnings_as_lines(group: TyperGroup, ctx: Any) -> Iterator[list[str]]:
     """Print each distinct warning once, on one line.
 
     Warnings about failed ensemble members are also appended to the yielded list.
@@ -150,7 +162,7 @@ def _warnings_as_lines() -> Iterator[list[str]]:
     failed_members: list[str] = []
 
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        text = str(message)
+        text = _in_words(str(message), group, ctx)
         # Compare names, since importing the class would make every command wait for SciPy.
         if category.__name__ == "EnsembleWarning":
             failed_members.append(text)

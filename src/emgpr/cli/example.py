@@ -33,6 +33,7 @@ def example(
     create_folder(out)
 
     from emgpr.datasets import load_amsua, load_jura
+    from emgpr.io.files import replace_when_complete
 
     jura, sounder = load_jura(), load_amsua()
     coordinates = list(jura.coordinates)
@@ -50,7 +51,8 @@ def example(
     for file in changed:
         check_output(file, force)
     for file, data in changed.items():
-        file.write_bytes(data)
+        with replace_when_complete(file) as draft:
+            draft.write_bytes(data)
     typer.echo("\n".join(str(out / name) for name in contents))
 
 

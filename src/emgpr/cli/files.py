@@ -1,30 +1,49 @@
 """Checks of output files before long computations, and reading of model files."""
 
+import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emgpr.cli.errors import DataError, UsageError, progress, reading_data
+from emgpr.cli.streams import is_stdout
 
 if TYPE_CHECKING:
     from emgpr.estimators import GPRegressor, MultiOutputGP
 
+FULL_DISK = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
-def check_output(out: Path, force: bool, endings: Sequence[str] = ()) -> None:
-    """Raise if the file cannot be written, or if it exists and `force` is False."""
+
+def check_output(
+    out: Path, force: bool, endings: Sequence[str] = (), *, is_folder: bool = False
+) -> None:
+    """Raise if the file cannot be written, or if it exists and `force` is False.
+
+    With `is_folder`, the output is a folder, which replaces an existing folder.
+    """
+    if is_stdout(out):
+        raise UsageError("Only tables can be written to stdout (-). Give the name of a file.")
     if endings and not out.name.lower().endswith(tuple(endings)):
         raise UsageError(
             f"{out} does not have a known ending; expected one of {', '.join(endings)}."
         )
     if not out.parent.is_dir():
         raise UsageError(f"There is no folder {out.parent}. Create it, or use another folder.")
-    if not os.access(out.parent, os.W_OK):
-        raise UsageError(f"The folder {out.parent} is not writable. Use another folder.")
-    if out.is_dir():
+    if os.path.isdir(out) and not is_folder:
         raise UsageError(f"{out} is a folder; give the name of a file in it.")
-    if out.exists() and not force:
+    if os.path.exists(out) and not force:
         raise UsageError(f"{out} exists already. Use another name, or add --force.")
+    from emgpr.persistence import check_replaceable
+
+    try:
+        check_replaceable(out, is_folder=is_folder)
+    except PermissionError as error:
+        raise UsageError(f"The folder {out.parent} is not writable. Use another folder.") from error
+    except OSError as error:
+        reason = f" ({error.strerror})" if error.strerror else f". {error}"
+        code = DataError if error.errno in FULL_DISK else UsageError
+        raise code(f"{out} cannot be written{reason}. Use another name or folder.") from error
 
 
 def check_model_output(out: Path, force: bool) -> None:
@@ -37,7 +56,9 @@ def check_model_output(out: Path, force: bool) -> None:
 
 
 def check_table_output(out: Path, force: bool) -> None:
-    """Raise if a table cannot be written to the file."""
+    """Raise if a table cannot be written to the file. Stdout (-) is always accepted."""
+    if is_stdout(out):
+        return
     from emgpr.io.registry import TABLE_FORMATS
 
     check_output(out, force, tuple(TABLE_FORMATS))
@@ -48,7 +69,9 @@ def check_map_output(out: Path, force: bool) -> None:
     from emgpr.io.maps import check_writable
     from emgpr.io.registry import MAP_FORMATS
 
-    check_output(out, force, tuple(MAP_FORMATS))
+    folders = tuple(ending for ending, form in MAP_FORMATS.items() if form.is_store is not None)
+    is_folder = out.name.lower().endswith(folders)
+    check_output(out, force, tuple(MAP_FORMATS), is_folder=is_folder)
     check_writable(out)
 
 

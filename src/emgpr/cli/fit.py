@@ -10,18 +10,26 @@ import typer
 
 from emgpr.cli.errors import DataError, UsageError, reading_data
 from emgpr.cli.files import check_model_output
-from emgpr.cli.options import EstimatorOptions, Force
+from emgpr.cli.long_fits import Yes, confirm_long_fit
+from emgpr.cli.options import EstimatorOptions, Force, TableOptions, Units
+from emgpr.cli.parsing import parse_units
+from emgpr.cli.streams import copy_stdin
 from emgpr.cli.tables import read_training_data
-from emgpr.user_warnings import warn
+from emgpr.printable import escape_controls
 
 if TYPE_CHECKING:
     from emgpr.estimators import EMGPR
-    from emgpr.planning import Plan
 
 
 def fit(
-    data: Annotated[Path, typer.Argument(help="Training data: .csv, .tsv, .parquet, .nc, …")],
+    data: Annotated[
+        Path,
+        typer.Argument(
+            help="Training data: .csv, .tsv, .parquet, .nc, …; - for stdin.", callback=copy_stdin
+        ),
+    ],
     options: EstimatorOptions,
+    reading: TableOptions,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Model file to write, such as jura.emgpr.")
     ] = None,
@@ -33,34 +41,44 @@ def fit(
     plan: Annotated[
         bool, typer.Option("--plan", help="Only show the steps, time and memory needed.")
     ] = False,
+    units: Units = None,
     force: Force = False,
+    yes: Yes = False,
 ) -> None:
     """Fit a model to a table of coordinates and readings.
 
     Empty cells are treated as missing readings. The command checks the table and estimates how
-    long the fit will take. It then fits the model and writes it to a single file.
+    long the fit will take. It then fits the model and writes it to a single file. Units are stored
+    in this file, and other commands use them. They are given with --units, or read from NetCDF
+    attributes or column headers such as "Cd (mg/kg)". Before a fit that takes more than
+    ten minutes or more memory than there is, it asks whether to start.
 
     \b
     Examples:
       emgpr fit jura.csv -x Xloc,Yloc -y Cd,Ni,Zn --check
       emgpr fit jura.csv -x Xloc,Yloc -y Cd,Ni,Zn --plan
       emgpr fit jura.csv -x Xloc,Yloc -y Cd,Ni,Zn -o jura.emgpr
+      emgpr fit jura.csv -x Xloc,Yloc -y Cd,Zn --units Cd=mg/kg,Zn=mg/kg,Xloc=km,Yloc=km -o cd.emgpr
       emgpr fit jura.csv -x Xloc,Yloc -y Cd,Ni,Zn --log --paper -o paper.emgpr
       emgpr fit amsua.csv -x lon,lat -y ch01,ch02 --crs EPSG:4326 --paper -o swath.emgpr
     """
+    inputs, outputs = options.columns()
+    by_name = parse_units(units, outputs, inputs) or {}
     model = options.estimator(n_jobs=options.jobs, device=device, checkpoint=checkpoint)
     if not (check or plan):
         _check_outputs(out, checkpoint, force)
-    X, Y = read_training_data(data, model, options)
+    X, Y = read_training_data(data, model, options, reading)
     if check:
         return
+    for part in (X, Y):
+        part.attrs["units"] = {**part.attrs.get("units", {}), **by_name}
     with reading_data():
         expected = model.plan(X, Y)
     if plan or out is None:
         typer.echo(f"\n{expected}")
         return
     typer.echo(f"\nThis takes {expected.summary()}.")
-    _warn_of_memory(expected)
+    confirm_long_fit(model, X, Y, expected, yes=yes)
     start = perf_counter()
     model.fit(X, Y)
     seconds = perf_counter() - start
@@ -82,25 +100,16 @@ def _check_outputs(out: Path | None, checkpoint: Path | None, force: bool) -> No
             raise UsageError("--checkpoint and -o are the same file; use two different files.")
 
 
-def _warn_of_memory(plan: "Plan") -> None:
-    try:
-        available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # The system does not report its memory size.
-        return
-    if plan.device == "cpu" and plan.bytes > available:
-        warn(
-            f"The fit needs about {plan.bytes / 1e9:.0f} GB of memory, and this machine has "
-            f"{available / 1e9:.0f} GB. --plan shows which step needs the most."
-        )
-
-
 def _save(model: "EMGPR", out: Path) -> None:
     """Write the model to `out` or, if this fails, to the temporary folder, so as not to lose it."""
     try:
         model.save(out)
     except OSError as error:
-        elsewhere = Path(gettempdir()) / f"{os.getpid()}-{out.name}"
-        model.save(elsewhere)
+        elsewhere = Path(gettempdir()) / f"{os.getpid()}-{out.name[-40:]}"
+        try:
+            model.save(elsewhere)
+        except OSError:
+            raise error from None  # This disk is full, too.
         raise DataError(
             f"{out} could not be written ({error.strerror or error}); the model was written to "
             f"{elsewhere}."
@@ -115,9 +124,8 @@ def _summary(model: "EMGPR") -> str:
         "Share of each output's variance from each latent process and from noise:",
         model.variance_shares_.to_string(float_format="{:.2f}".format),
     ]
-    alone = model.alone_.get("site", [])
-    if alone:
-        lines.append(
-            "Predicted independently, because the other outputs do not help: " + ", ".join(alone)
-        )
-    return "\n".join(lines)
+    situations = {"site": "where nothing is measured", "output": "where other outputs are measured"}
+    for by, where in situations.items():
+        if model.alone_.get(by):
+            lines.append(f"Predicted from own readings only {where}: {', '.join(model.alone_[by])}")
+    return escape_controls("\n".join(lines))

@@ -7,8 +7,8 @@ import typer
 
 from emgpr.cli.errors import UsageError, reading_data
 from emgpr.cli.files import check_map_output, read_model
-from emgpr.cli.options import Force, ModelFile, StatisticsOptions, Units
-from emgpr.cli.parsing import parse_numbers, parse_units
+from emgpr.cli.options import Force, ModelFile, Outputs, StatisticsOptions, Units
+from emgpr.cli.parsing import parse_names, parse_numbers, parse_units
 
 
 def grid(
@@ -16,7 +16,7 @@ def grid(
     spacing: Annotated[
         str, typer.Option(help="Grid spacing in input units: 0.5, or 1,2 if the axes differ.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The map: .nc (NetCDF) or .tif.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The map: .nc, .zarr or .tif.")],
     statistics: StatisticsOptions,
     inside: Annotated[
         Path | None, typer.Option(help="GeoJSON file; cells outside its polygons are left empty.")
@@ -31,19 +31,22 @@ def grid(
             "model was fitted without --crs, the inputs are assumed to be in this system as well."
         ),
     ] = None,
+    outputs: Outputs = None,
     units: Units = None,
     force: Force = False,
 ) -> None:
     """Predict every output on a regular grid, with its standard deviation.
 
-    NetCDF files follow the CF conventions. GeoTIFF files have one band for each variable. This
-    command requires pip install 'emgpr[geo]'.
+    NetCDF files (.nc) and Zarr stores (.zarr) follow the CF conventions. GeoTIFF files (.tif) have
+    one band for each variable and each quantile. This command requires pip install 'emgpr[geo]',
+    and 'emgpr[geo,dask]' for Zarr.
 
     \b
     Examples:
       emgpr grid jura.emgpr --spacing 0.1 --units Cd=mg/kg,Ni=mg/kg,Zn=mg/kg,Xloc=km -o jura.nc
       emgpr grid jura.emgpr --spacing 0.1 --above Cd=0.8 -o jura.tif
       emgpr grid jura.emgpr --spacing 0.1 --inside region.geojson -o region.nc
+      emgpr grid jura.emgpr --spacing 0.1 --outputs Cd --quantiles 0.05,0.95 -o cadmium.tif
     """
     distances, extent = parse_numbers(spacing, "--spacing"), parse_numbers(bounds, "--bounds")
     if not distances or len(distances) > 2 or not min(distances) > 0:
@@ -54,21 +57,20 @@ def grid(
         raise UsageError(f"--bounds is {bounds}; expected west,south,east,north.")
     with reading_data():
         from emgpr.io.maps import write_map
+        from emgpr.mapping import select_map_outputs
 
         check_map_output(out, force)
-        if statistics.quantiles is not None and out.suffix.lower() in (".tif", ".tiff"):
-            raise UsageError(
-                "Quantiles can be written only to NetCDF files. Use a name ending in .nc."
-            )
         fitted = read_model(model)
-        outputs = fitted.output_names_
+        names = fitted.output_names_
+        kept = parse_names(outputs, "--outputs", names) or names
         cells = fitted.predict_grid(
             distances, inside=inside, bounds=extent, crs=crs,
-            units=parse_units(units, outputs, fitted.input_spec_.names),
-            **statistics.requested(outputs),
+            units=parse_units(units, names, fitted.input_spec_.names),
+            **statistics.requested(names),
         )  # fmt: skip
+        cells = select_map_outputs(cells, kept)
         write_map(cells, out)
     first = cells[next(iter(cells.data_vars))]
     n_rows, n_columns = first.shape
     within = f", {int(first.count())} of them inside" if inside is not None else ""
-    typer.echo(f"{len(outputs)} outputs on {n_rows} × {n_columns} cells{within}: {out}")
+    typer.echo(f"{len(kept)} outputs on {n_rows} × {n_columns} cells{within}: {out}")

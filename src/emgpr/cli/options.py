@@ -6,6 +6,7 @@ an option to all commands that take the dataclass, add a field to it.
 """
 
 import inspect
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
@@ -19,7 +20,8 @@ from emgpr.cli.parsing import parse_names, parse_number, parse_numbers, parse_pa
 if TYPE_CHECKING:
     from emgpr.estimators import EMGPR
 
-TRANSFORMS = ("auto", "none", "log", "yeo-johnson", "normal-score")
+CONDITIONING = ("auto", "all", "batch")
+TRANSFORMS = ("auto", "none", "softplus", "log", "yeo-johnson", "normal-score")
 
 
 def check_processes(n: int) -> int:
@@ -30,16 +32,18 @@ def check_processes(n: int) -> int:
 
 
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
-Missing = Annotated[
-    str | None,
-    typer.Option(help="Codes for missing values, such as -9999,n.a.; 'none' keeps all values."),
-]
 ModelFile = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model file written by emgpr fit.")
 ]
+Outputs = Annotated[
+    str | None, typer.Option("--outputs", help="Outputs to keep, such as Cd,Zn; default: all.")
+]
 Units = Annotated[
     str | None,
-    typer.Option(help="Unit of all outputs (mg/kg), or units by column (Cd=mg/kg,Xloc=km)."),
+    typer.Option(
+        help="Unit of all outputs (mg/kg), or units by column (Cd=mg/kg,Xloc=km); default: the "
+        "units in the table or model."
+    ),
 ]
 
 
@@ -61,6 +65,17 @@ class EstimatorOptions:
             help=f"Output transform: {', '.join(TRANSFORMS)}, or one per output: Cd=log,pH=none."
         ),
     ] = None
+    output_bounds: Annotated[
+        str | None,
+        typer.Option(
+            help="Bounds of outputs, such as sand=0:100,T=none; by default, outputs without "
+            "negative readings are bounded by zero."
+        ),
+    ] = None
+    composition: Annotated[
+        str | None,
+        typer.Option(help="Outputs that are the parts of a whole, such as sand,silt,clay."),
+    ] = None
     crs: Annotated[
         str | None,
         typer.Option(
@@ -77,7 +92,27 @@ class EstimatorOptions:
         Literal["auto", "rbf", "matern12", "matern32", "matern52"] | None,
         typer.Option(help="Kernel of every latent process; matern12 is exponential."),
     ] = None
-    missing: Missing = None
+    latents: Annotated[
+        int | None, typer.Option(min=1, help="Number of latent processes; fewer are faster.")
+    ] = None
+    learner: Annotated[
+        Literal["auto", "exact", "poe", "dtc", "fitc", "pitc", "vfe", "variogram"] | None,
+        typer.Option(
+            help="Method that fits kernels and noise; auto: exact, or poe (batches of readings) if "
+            "an output has more than 2000 readings."
+        ),
+    ] = None
+    members: Annotated[
+        int | None,
+        typer.Option(min=1, help="Largest number of batches that are fitted; fewer are faster."),
+    ] = None
+    conditioning: Annotated[
+        str | None,
+        typer.Option(
+            help="Readings to predict from: all, batch, auto, or the number of nearest readings "
+            "of each output."
+        ),
+    ] = None
     seed: Annotated[
         int, typer.Option(min=0, help="Random seed for starting values and batches.")
     ] = 0
@@ -106,7 +141,7 @@ class EstimatorOptions:
     def estimator(self, **settings: Any) -> "EMGPR":
         """Return an estimator with these options and other settings, after validating them."""
         transform = self.output_transform(None if self.paper else "auto")
-        settings |= {} if self.kernel is None else {"kernel": self.kernel}
+        settings |= self.model_settings()
         from emgpr import EMGPR
         from emgpr.arrays import resolve_device
 
@@ -120,6 +155,40 @@ class EstimatorOptions:
         except ValueError as error:
             raise UsageError(str(error)) from error
         return model
+
+    def model_settings(self) -> dict[str, Any]:
+        """Return the parameters of an estimator that are set by options, without the transform.
+
+        >>> EstimatorOptions(latents=3, conditioning="16").model_settings()
+        {'n_latents': 3, 'conditioning': 16}
+        """
+        given = {
+            "kernel": self.kernel,
+            "n_latents": self.latents,
+            "latent_learner": self.learner,
+            "n_members": self.members,
+            "conditioning": _parse_conditioning(self.conditioning),
+            "output_bounds": self.bounds_by_name(),
+            "compositions": self.parts(),
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+    def bounds_by_name(self) -> dict[str, tuple[float, float] | None] | None:
+        """Return the bounds of outputs that are named in --output-bounds.
+
+        >>> EstimatorOptions("x", "sand,T", output_bounds="sand=0:100,T=none").bounds_by_name()
+        {'sand': (0.0, 100.0), 'T': None}
+        """
+        if self.output_bounds is None:
+            return None
+        outputs = self.columns()[1]
+        return parse_pairs(self.output_bounds, "--output-bounds", _parse_bounds, outputs)
+
+    def parts(self) -> list[list[str]] | None:
+        """Return the parts of a whole that are named in --composition."""
+        if self.composition is None:
+            return None
+        return [list(parse_names(self.composition, "--composition", self.columns()[1]) or ())]
 
     def output_transform(self, default: str | None) -> str | dict[str, str | None] | None:
         """Return one transform for all outputs, or a dict with the transform of each output.
@@ -138,6 +207,33 @@ class EstimatorOptions:
         outputs = self.columns()[1]
         named = parse_pairs(self.transform, "--transform", _parse_transform, outputs)
         return dict.fromkeys(outputs, default) | named
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """Options for commands that read a table."""
+
+    missing: Annotated[
+        str | None,
+        typer.Option(help="Codes for missing values, such as -9999,n.a.; 'none' keeps all values."),
+    ] = None
+    separator: Annotated[
+        str | None,
+        typer.Option(help="Separator of a CSV file: ';', ',', tab or space; default: detected."),
+    ] = None
+    decimal: Annotated[
+        str | None, typer.Option(help="Decimal mark of a CSV file: . or ,; default: detected.")
+    ] = None
+    encoding: Annotated[
+        str | None,
+        typer.Option(help="Encoding of a CSV file, such as latin-1; default: UTF-8 or cp1252."),
+    ] = None
+
+    def layout(self) -> dict[str, str | None]:
+        """Return the options for text files as keyword arguments for `read_table`."""
+        return {
+            "separator": self.separator, "decimal": self.decimal, "encoding": self.encoding,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -190,6 +286,32 @@ def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
     options = [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in parameters]
     expanded.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     return expanded
+
+
+def _parse_conditioning(text: str | None) -> str | int | None:
+    if text is None or text in CONDITIONING:
+        return text
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise UsageError(
+            f"--conditioning is {text!r}; expected {', '.join(CONDITIONING)}, or a number of "
+            "nearest readings of each output, such as 16."
+        )
+    return int(text)
+
+
+def _parse_bounds(text: str, option: str) -> tuple[float, float] | None:
+    if text == "none":
+        return None
+    lower, colon, upper = text.partition(":")
+    if not colon:
+        raise UsageError(
+            f"{option} has {text!r}; expected lower:upper, such as 0:100, 0: without an upper "
+            "bound, or none."
+        )
+    return (
+        parse_number(lower, option) if lower else -math.inf,
+        parse_number(upper, option) if upper else math.inf,
+    )
 
 
 def _parse_transform(name: str, option: str) -> str | None:

@@ -8,8 +8,9 @@ import typer
 
 from emgpr.cli.errors import reading_data
 from emgpr.cli.files import check_output, read_model_with_data
-from emgpr.cli.options import Force, ModelFile, Units
+from emgpr.cli.options import Force, ModelFile, Outputs, Units
 from emgpr.cli.parsing import parse_names, parse_units
+from emgpr.printable import escape_controls
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,12 +28,7 @@ def plot(
     model: ModelFile,
     what: Annotated[Picture, typer.Argument(help="The figure to draw.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The figure: .png, .pdf or .svg.")],
-    outputs: Annotated[
-        str | None,
-        typer.Option(
-            help="Outputs in maps, variograms, predictions and calibration; default: all."
-        ),
-    ] = None,
+    outputs: Outputs = None,
     units: Units = None,
     dpi: Annotated[int, typer.Option(min=20, max=1200, help="Dots per inch of a .png file.")] = 150,
     force: Force = False,
@@ -61,12 +57,12 @@ def plot(
     shown = parse_names(outputs, "--outputs", names) or None
     by_name = parse_units(units, names, fitted.training_data()[0].columns)
     with reading_data():
-        from emgpr.io.files import replace_when_complete
-
         figure = _draw(fitted, what, shown, by_name)
-        with replace_when_complete(out) as partial:
-            figure.savefig(partial, dpi=dpi, format=out.suffix[1:].lower())
-    typer.echo(f"{what} of {', '.join(names)}: {out}")
+
+        from emgpr.plots.save import save_figure
+
+        save_figure(figure, out, dpi)
+    typer.echo(escape_controls(f"{what} of {', '.join(shown or names)}: {out}"))
 
 
 def _draw(
@@ -85,11 +81,11 @@ def _draw(
     shown: dict[str, Any] = {"outputs": outputs, "units": units}
     functions: dict[Picture, Callable[[], Any]] = {
         "maps": lambda: plots.maps(model, **shown),
-        "latents": lambda: plots.latents(model, units=units),
-        "weights": lambda: plots.member_weights(model),
-        "coregionalization": lambda: plots.coregionalization(model),
+        "latents": lambda: plots.latents(model, **shown),
+        "weights": lambda: plots.member_weights(model, outputs=outputs),
+        "coregionalization": lambda: plots.coregionalization(model, outputs=outputs),
         "variograms": lambda: plots.variograms(model, **shown),
-        "shares": lambda: plots.variance_shares(model),
+        "shares": lambda: plots.variance_shares(model, outputs=outputs),
         "predictions": lambda: plots.measured_against_predicted(model, **shown),
         "calibration": lambda: _draw_calibration(model, outputs),
     }

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from emgpr.cli.errors import progress, reading_data
-from emgpr.cli.files import create_folder
+from emgpr.cli.files import check_output, create_folder
 from emgpr.cli.options import check_processes, expand_groups
 
 Row = dict[str, Any]
 
-ROWS = "rows.jsonl"
+ROWS, TABLE = "rows.jsonl", "table.md"
 Out = Annotated[Path, typer.Option(help="Folder for rows, tables and figures.")]
 Folds = Annotated[int, typer.Option(min=1, max=4, help="Number of folds to use, out of four.")]
 
@@ -38,6 +38,7 @@ class Study:
         from emgpr.experiments.rows import read
 
         file = create_folder(out) / ROWS
+        check_output(out / TABLE, force=True)
         with reading_data():
             n_rows = len(read(file))
         if n_rows:
@@ -68,8 +69,11 @@ class Study:
         `tables` is a dict of the tables, with their captions as keys.
         """
         sections = [f"# {title}", *(part for pair in tables.items() for part in pair)]
-        text, file = "\n\n".join(sections), out / "table.md"
-        file.write_text(text + "\n", encoding="utf-8")
+        text, file = "\n\n".join(sections), out / TABLE
+        from emgpr.io.files import replace_when_complete
+
+        with replace_when_complete(file) as draft:
+            draft.write_text(text + "\n", encoding="utf-8")
         files = [str(path) for path in (file, out / ROWS, *figures)]
         if self.as_json:
             typer.echo(json.dumps(results | {"files": files}, indent=1))

@@ -13,7 +13,7 @@ from emgpr.cli.options import Force
 def swath(
     tdr: Annotated[Path, typer.Argument(help="Temperatures: a TATMS… or SATMS… file.")],
     geo: Annotated[Path, typer.Argument(help="Geolocation: the matching GATMO… file.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The map: .nc or .tif.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The map: .nc, .zarr or .tif.")],
     channels: Annotated[str, typer.Option(help="Channels, such as 1,3,5-8.")] = "1-10",
     grid: Annotated[float, typer.Option(help="Grid spacing in degrees.")] = 0.25,
     places: Annotated[

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from emgpr.cli.errors import DataError, reading_data
-from emgpr.cli.options import EstimatorOptions
+from emgpr.cli.options import EstimatorOptions, TableOptions
 from emgpr.cli.parsing import split_commas
 from emgpr.user_warnings import warn
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from emgpr.estimators import EMGPR
     from emgpr.inputs import DataWarning
+    from emgpr.io.cells import Cells, WrongCell
 
-NUMBER_WITH_SEPARATORS = r"[-+]?\d{1,3}(?:[ .,'\u00a0\u202f]\d{3})+(?:[.,]\d+)?"
 # If text makes up a smaller share of a column, it is reported here. The estimator rejects columns
 # with more text.
 MAX_TEXT_SHARE = 0.5
@@ -25,7 +25,7 @@ MAX_ROWS_SHOWN, MAX_TEXTS_SHOWN, MAX_CODES = 5, 3, 8  # in messages
 
 
 def read_training_data(
-    data: Path, model: "EMGPR", options: EstimatorOptions
+    data: Path, model: "EMGPR", options: EstimatorOptions, reading: TableOptions
 ) -> tuple["pd.DataFrame", "pd.DataFrame"]:
     """Print a summary of a table, and return the inputs and outputs of rows with coordinates.
 
@@ -33,11 +33,11 @@ def read_training_data(
     since a model fitted to such codes would be useless.
     """
     inputs, outputs = options.columns()
-    _, table = read_columns(data, inputs, outputs, options.missing, "they are ignored")
+    _, table = read_columns(data, inputs, outputs, reading, "they are ignored")
     with reading_data():
         summary = model.first_look(table[inputs], table[outputs])
     typer.echo(str(summary))
-    codes = [w for w in summary.warnings if w.kind == "code"] if options.missing is None else []
+    codes = [w for w in summary.warnings if w.kind == "code"] if reading.missing is None else []
     for warning in summary.warnings:
         if warning not in codes:
             option = " Add --crs EPSG:4326." if warning.kind == "degrees" else ""
@@ -48,7 +48,7 @@ def read_training_data(
 
 
 def read_columns(
-    file: Path, inputs: Sequence[str], outputs: Sequence[str], missing: str | None, effect: str
+    file: Path, inputs: Sequence[str], outputs: Sequence[str], reading: TableOptions, effect: str
 ) -> tuple["pd.DataFrame", "pd.DataFrame"]:
     """Read columns of a table; return a table of all rows and one of the rows with coordinates.
 
@@ -56,11 +56,11 @@ def read_columns(
     treated; it completes the warning about these rows.
     """
     with reading_data():
-        from emgpr.io import read_table, without_codes
+        from emgpr.io import read_table
 
-        codes = parse_codes(missing)
-        table = without_codes(read_table(file, [*inputs, *outputs]), codes)
-        _check_text(table, file, codes)
+        codes = parse_codes(reading.missing)
+        table = read_table(file, [*inputs, *outputs], missing=codes, **reading.layout())
+        _check_text(table, file, codes, outputs, reading.decimal)
     complete = table[list(inputs)].notna().all(axis=1).to_numpy()
     if not complete.any():
         raise DataError(
@@ -92,47 +92,85 @@ def code_error(found: Sequence["DataWarning"]) -> DataError:
     )
 
 
-def _check_text(table: "pd.DataFrame", file: Path, codes: Sequence[str]) -> None:
-    """Raise if numeric columns contain text such as "<0.2", thousands separators or dates."""
-    import pandas as pd
+def _check_text(
+    table: "pd.DataFrame",
+    file: Path,
+    codes: Sequence[str],
+    outputs: Sequence[str],
+    decimal: str | None,
+) -> None:
+    """Raise if a column contains text that cannot be read as numbers, or an output contains dates.
+
+    Dates in inputs are converted to numbers by the estimator.
+    """
+    from pandas.api.types import is_datetime64_any_dtype
+
+    from emgpr.io.cells import is_text_type, read_cells
 
     found = {}
     for name in table.columns:
         column = table[name]
-        numbers = pd.to_numeric(column.astype(object), errors="coerce")
-        texts = column[numbers.isna() & column.notna()].astype(str).str.strip()
-        if len(texts) and texts.str.fullmatch(NUMBER_WITH_SEPARATORS).all():
+        if name in outputs and is_datetime64_any_dtype(column.dtype):
             raise ValueError(
-                f"Column {name!r} of {file} contains numbers with thousands separators, such as "
-                f"{texts.iloc[0]!r}; remove the separators."
+                f"Column {name!r} of {file} contains dates ({column.dropna().iloc[0].date()}), "
+                "which can only be inputs. Leave it out of -y."
             )
-        if len(texts) and pd.to_datetime(texts, errors="coerce", format="ISO8601").notna().all():
-            raise ValueError(
-                f"Column {name!r} of {file} contains dates ({texts.iloc[0]!r}); convert them to "
-                "numbers, such as days since the first date."
-            )
-        if 0 < len(texts) < MAX_TEXT_SHARE * column.notna().sum():
-            found[name] = texts
+        if not is_text_type(column.dtype):
+            continue
+        cells = read_cells(column, decimal, assume=table.attrs.get("decimal_comma", False))
+        n_wrong = sum(map(len, cells.wrong_rows.values()))
+        if cells.wrong is not None and (
+            cells.wrong.kind != "text" or n_wrong < MAX_TEXT_SHARE * cells.n_filled
+        ):
+            found[name] = cells
     if found:
-        raise ValueError(_text_message(found, len(table), file, codes))
+        raise ValueError(_text_message(found, len(table), file, codes, decimal))
 
 
 def _text_message(
-    found: Mapping[str, "pd.Series"], n_rows: int, file: Path, codes: Sequence[str]
+    found: Mapping[str, "Cells"],
+    n_rows: int,
+    file: Path,
+    codes: Sequence[str],
+    decimal: str | None,
 ) -> str:
     """Return the error message about text in numeric columns."""
-    texts = list(dict.fromkeys(text for column in found.values() for text in column))
+    texts = list(dict.fromkeys(str(text) for cells in found.values() for text in cells.wrong_rows))
     shown = ", ".join(map(repr, texts[:MAX_TEXTS_SHOWN])) + ", …" * (len(texts) > MAX_TEXTS_SHOWN)
     quoted = (f'"{text}"' if "," in text else text for text in [*codes, *texts[:MAX_CODES]])
     option = f"--missing {','.join(quoted)!r}"
-    if len(found) > 1 and all(list(column.index) == [0] for column in found.values()):
+    rows = [[row for rows in cells.wrong_rows.values() for row in rows] for cells in found.values()]
+    if len(found) > 1 and all(numbers == [0] for numbers in rows):
         return (
             f"The first row of {file} contains text ({shown}), apparently units. Delete that row, "
             f"or add {option} to ignore it."
         )
-    name, column = next(iter(found.items()))
+    name, cells = next(iter(found.items()))
+    assert cells.wrong is not None
     others = f", and so do {len(found) - 1} other columns" if len(found) > 1 else ""
     return (
-        f"Column {name!r} of {file} contains text in {len(column)} of {n_rows} rows{others} "
-        f"({shown}). Replace the text with numbers, or add {option} to treat it as missing."
+        f"Column {name!r} of {file} contains text in {len(rows[0])} of {n_rows} rows{others} "
+        f"({shown}); the first is {cells.wrong.value!r} in row {cells.wrong.row + 1}. "
+        f"{_remedy(cells.wrong, option, decimal)}"
     )
+
+
+def _remedy(wrong: "WrongCell", missing: str, decimal: str | None) -> str:
+    """Return a sentence that says how to change a cell, or which option to add."""
+    if wrong.kind == "text":
+        return f"Replace the text with numbers, or add {missing} to treat it as missing."
+    if wrong.kind == "above":
+        return (
+            "It is above a limit of measurement, and its value is unknown: write a number, or add "
+            f"{missing} to treat it as missing."
+        )
+    if wrong.kind == "comma":
+        point = str(wrong.value).replace(",", ".")
+        whole = str(wrong.value).replace(",", "")
+        return f"Add --decimal , if this is {point}, or --decimal . if it is {whole}."
+    if wrong.kind == "thousands":
+        mark = "," if wrong.value.rfind(",") > wrong.value.rfind(".") else "."
+        return f"It has thousands separators; add --decimal {mark} to read them."
+    if wrong.kind == "mark" and decimal is not None:
+        return f"This is not a number with --decimal {decimal}; change or leave out this option."
+    return wrong.remedy

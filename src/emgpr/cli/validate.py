@@ -1,5 +1,8 @@
 """The command `emgpr validate`."""
 
+import sys
+from contextlib import nullcontext, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -7,7 +10,10 @@ import typer
 
 from emgpr.cli.errors import UsageError, progress, reading_data
 from emgpr.cli.files import check_table_output, is_table, read_model_with_data
-from emgpr.cli.options import EstimatorOptions, Force
+from emgpr.cli.long_fits import Yes, confirm_long_validation
+from emgpr.cli.options import EstimatorOptions, Force, TableOptions
+from emgpr.cli.parsing import parse_names
+from emgpr.cli.streams import copy_stdin, is_stdout, shown_name, write_table_to
 from emgpr.cli.tables import read_training_data
 from emgpr.user_warnings import warn
 
@@ -22,9 +28,14 @@ N_FOLDS = 5  # unless --folds is given
 def validate(
     source: Annotated[
         Path,
-        typer.Argument(metavar="DATA|MODEL", help="A table (with -x and -y) or a fitted model."),
+        typer.Argument(
+            metavar="DATA|MODEL",
+            help="A table (with -x and -y; - for stdin) or a fitted model.",
+            callback=copy_stdin,
+        ),
     ],
     options: EstimatorOptions,
+    reading: TableOptions,
     by: Annotated[
         By,
         typer.Option(help="What to leave out: a site, a block of sites, or one output at a site."),
@@ -41,18 +52,19 @@ def validate(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="File for all readings and predictions: .csv, …"),
+        typer.Option("--out", "-o", help="All readings and predictions: .csv, …; - for stdout."),
     ] = None,
     force: Force = False,
+    yes: Yes = False,
 ) -> None:
     """Measure the accuracy of predictions by cross-validation.
 
     Given a table, the command cross-validates EMGPR, independent Gaussian processes and ICM, and
-    compares their errors, paired by reading. This takes minutes. Given a fitted model, the command
-    predicts each reading from other readings without refitting the parameters. This takes
-    seconds, but the errors are optimistic, since the parameters were fitted to all readings. With
-    --exact, a model that uses approximations is compared with an exact model, using about 900 of
-    the readings.
+    compares their errors, paired by reading. This takes minutes; if it takes more than ten, the
+    command asks before it starts. Given a fitted model, the command predicts each reading from
+    other readings without refitting the parameters. This takes seconds, but the errors are
+    optimistic, since the parameters were fitted to all readings. With --exact, a model that uses
+    approximations is compared with an exact model, using about 900 of the readings.
 
     \b
     mae         mean absolute error; lower is better
@@ -62,66 +74,82 @@ def validate(
     \b
     Examples:
       emgpr validate jura.emgpr
-      emgpr validate jura.emgpr --by block
+      emgpr validate jura.emgpr --by block --outputs Cd
       emgpr validate jura.emgpr --exact
       emgpr validate jura.csv -x Xloc,Yloc -y Cd,Ni --log --paper --by block --folds 2
       emgpr validate jura.csv -x Xloc,Yloc -y Cd,Ni,Zn --log --by output --folds 3 -o cv.csv
     """
     if out is not None:
         check_table_output(out, force)
-    if options.inputs is not None or options.outputs is not None:
-        if exact:
-            raise UsageError("--exact requires a fitted model. Do not give -x and -y.")
-        rows = _validate_table(source, options, by, folds or N_FOLDS)
-    elif options.has_settings() or folds:
-        raise UsageError(
-            "A fitted model accepts only --by, --exact, --seed and --out, since it contains its "
-            "settings and data. For a table, give its columns with -x and -y."
-        )
-    else:
-        rows = _validate_model(source, by, exact, options.seed)
+    # If the rows are written to stdout, everything else is printed to stderr.
+    with redirect_stdout(sys.stderr) if is_stdout(out) else nullcontext():
+        if options.inputs is None and not is_table(source):
+            rows = _validate_model(source, options, reading, by, exact, folds)
+        else:
+            if exact:
+                raise UsageError("--exact requires a fitted model. Do not give -x and -y.")
+            rows = _validate_table(source, options, reading, by, folds or N_FOLDS, yes)
     if out is not None and rows.empty:
-        typer.echo("There are no rows to write.")
+        typer.echo("There are no rows to write.", err=is_stdout(out))
     elif out is not None:
         with reading_data():
-            from emgpr.io import write_table
-
-            write_table(rows, out)
-        typer.echo(f"Written: {out}")
+            write_table_to(out, rows)
+        typer.echo(f"Written: {shown_name(out)}", err=is_stdout(out))
 
 
-def _validate_model(source: Path, by: By, exact: bool, seed: int) -> "pd.DataFrame":
+def _validate_model(
+    source: Path,
+    options: EstimatorOptions,
+    reading: TableOptions,
+    by: By,
+    exact: bool,
+    folds: int | None,
+) -> "pd.DataFrame":
     """Print the errors of a fitted model or of its approximations, and return its predictions."""
-    if is_table(source):
+    if replace(options, outputs=None).has_settings() or reading != TableOptions() or folds:
         raise UsageError(
-            f"{source} is a table; give its columns with -x and -y, or give a fitted model."
+            "A fitted model accepts only --by, --exact, --outputs, --seed and --out, since it "
+            "contains its settings and data. For a table, give its columns with -x and -y."
         )
+    if exact and options.outputs is not None:
+        raise UsageError("--exact compares all outputs. Do not give --outputs.")
     model = read_model_with_data(source, "cross-validation")
+    names = model.output_names_
+    kept = parse_names(options.outputs, "--outputs", names) or names
     with reading_data():
         if exact:
-            report = model.approximation_report(random_state=seed)
+            report = model.approximation_report(random_state=options.seed)
             typer.echo(str(report))
             return report.rows()
-        results = model.cross_validate(by)
-        typer.echo(f"{results}\n\n{model.transfer_report(by)}")
+        results = model.cross_validate(by).for_outputs(kept)
+        typer.echo(f"{results}\n\n{model.transfer_report(by).for_outputs(kept)}")
         return results.rows()
 
 
 def _validate_table(
-    source: Path, options: EstimatorOptions, by: By, n_folds: int
+    source: Path, options: EstimatorOptions, reading: TableOptions, by: By, n_folds: int, yes: bool
 ) -> "pd.DataFrame":
     """Print the errors of EMGPR and of simpler models, and return all their predictions."""
+    if options.inputs is None:
+        raise UsageError(
+            f"{source} is a table; give its columns with -x and -y, or give a fitted model."
+        )
     model = options.estimator()
-    X, Y = read_training_data(source, model, options)
+    X, Y = read_training_data(source, model, options, reading)
     with reading_data():
         from emgpr import ICM, IndependentGP, compare
         from emgpr.estimators import MultiOutputGP
 
         params = model.get_params(deep=False)
         shared = {key: params[key] for key in ("kernel", "output_transform", "crs", "random_state")}
+        settings = options.model_settings()
+        shared |= {
+            key: settings[key] for key in ("latent_learner", "conditioning") if key in settings
+        }
         models: dict[str, MultiOutputGP] = {"EMGPR": model, "no transfer": IndependentGP(**shared)}
         if Y.shape[1] > 1:
             models["ICM"] = ICM(**shared)
+        confirm_long_validation(models, X, Y, n_folds, options.jobs, yes=yes)
         comparison = compare(
             models, X, Y, by=by, n_folds=n_folds, random_state=options.seed, n_jobs=options.jobs,
             verbose=progress(),

@@ -14,8 +14,9 @@ from emgpr.cross_validation import CrossValidation, score_predictions
 from emgpr.ensemble import split_sites
 from emgpr.inputs import InputSpec
 from emgpr.observations import Observations
-from emgpr.parallel import Execution, RandomState, as_generator, progress_counter
+from emgpr.parallel import Execution, RandomState, as_generator
 from emgpr.prediction import LMCPosterior, Posterior
+from emgpr.progress import progress_counter
 from emgpr.sampling import clustered_batches
 from emgpr.transforms import OutputScaler
 
@@ -130,18 +131,23 @@ class _Split(NamedTuple):
         observed = observations.observed
         counts = np.stack([observed[:, sites].sum(axis=1) for sites in self])
         varies = ~observations.at(self.known).constant
-        is_comparable = (counts >= MIN_READINGS_PER_OUTPUT).all(axis=0) & varies
-        outputs = np.flatnonzero(is_comparable).tolist()
+        is_sufficient = (counts >= MIN_READINGS_PER_OUTPUT).all(axis=0)
+        outputs = np.flatnonzero(is_sufficient & varies).tolist()
+        if observations.constant.all():
+            raise ValueError(
+                "All readings of each output are equal, so that every model predicts them without "
+                "error, and there is nothing to compare."
+            )
         if not outputs:
             n = len(self.known) + len(self.left_out)
             remedy = (
                 "pass a larger n_readings" if n < observed.shape[1]
                 else "the table is too small for a comparison"
             )  # fmt: skip
-            raise ValueError(
-                f"In a sample of {n} sites, no output has {MIN_READINGS_PER_OUTPUT} readings to "
-                f"fit to and as many others to leave out; {remedy}."
-            )
+            m = MIN_READINGS_PER_OUTPUT
+            lacking = f"has {m} readings to fit to and as many others to leave out"
+            lacking = "varies" if is_sufficient.any() else lacking
+            raise ValueError(f"In a sample of {n} sites, no output {lacking}; {remedy}.")
         return outputs
 
 

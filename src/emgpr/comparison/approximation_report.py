@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from emgpr.cross_validation import CrossValidation
 from emgpr.metrics import PairedDifference, paired_difference
+from emgpr.printable import escape_controls
 
 Array = np.ndarray
 
@@ -105,7 +106,7 @@ class ApproximationReport:
         if self.not_compared:
             parts.append(f"too few readings for a comparison of {', '.join(self.not_compared)}")
         sentence = "; ".join(parts)
-        return f"{sentence[0].upper()}{sentence[1:]}."
+        return escape_controls(f"{sentence[0].upper()}{sentence[1:]}.")
 
     def _cause(self, output: str) -> str:
         """Return a phrase that names the significant causes of lower accuracy, or an empty one."""
@@ -143,9 +144,8 @@ class ApproximationReport:
         shown["apart"] = table["apart"].map("{:.2g} sd".format)
         lines = [f"  {line}" for line in self.approximations]
         notes = [f"The exact model: {note}" for note in self.notes]
-        return "\n".join(
-            ["Approximated:", *lines, self._title(), shown.to_string(), *notes, self.sentence]
-        )
+        lines = ["Approximated:", *lines, self._title(), shown.to_string(), *notes, self.sentence]
+        return escape_controls("\n".join(lines))
 
     def _repr_html_(self) -> str:
         if not self.approximations:
@@ -153,7 +153,8 @@ class ApproximationReport:
         lines = "".join(f"<li>{escape(line)}</li>" for line in self.approximations)
         table = self.table.to_html(float_format="{:.3g}".format)
         text = " ".join([*(f"The exact model: {note}" for note in self.notes), self.sentence])
-        return f"<ul>{lines}</ul><p>{self._title()}</p>{table}<p>{escape(text)}</p>"
+        page = f"<ul>{lines}</ul><p>{self._title()}</p>{table}<p>{escape(text)}</p>"
+        return escape_controls(page)
 
     def _title(self) -> str:
         truth = next(iter(self.found.values())).truth

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral
 from typing import Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -16,8 +17,9 @@ from emgpr.arrays import resolve_device
 from emgpr.cross_validation import CrossValidation, score_predictions, spatial_blocks
 from emgpr.inputs import InputSpec, as_table, read_training_table
 from emgpr.metrics import PairedDifference, paired_difference
-from emgpr.parallel import Execution, RandomState, as_generator, parallel_map
+from emgpr.parallel import Execution, RandomState, as_generator, check_verbose, parallel_map
 from emgpr.prediction import Posterior
+from emgpr.printable import escape_controls
 from emgpr.transforms import OutputScaler
 
 Array = np.ndarray
@@ -128,7 +130,9 @@ class Comparison:
             sign = self.difference(output, other).sign(len(outputs))
             verdicts[("no significant difference", "worse", "better")[sign]].append(str(output))
         parts = [f"{word} for {', '.join(listed)}" for word, listed in verdicts.items() if listed]
-        return f"{next(iter(self.found))} compared with {other}: {'; '.join(parts)}."
+        return escape_controls(
+            f"{next(iter(self.found))} compared with {other}: {'; '.join(parts)}."
+        )
 
     def __repr__(self) -> str:
         first, *others = self.found
@@ -144,7 +148,8 @@ class Comparison:
             f"Cross-validation by {self.by}, {self.n_folds} fits of each model; differences are "
             f"{first} minus the other model, ± standard error"
         )
-        return "\n".join([title, shown.to_string(), *(self.verdict(other) for other in others)])
+        lines = [title, shown.to_string(), *(self.verdict(other) for other in others)]
+        return escape_controls("\n".join(lines))
 
 
 class _FoldedTable(NamedTuple):
@@ -188,7 +193,7 @@ def compare(
     """
     if not models:
         raise ValueError("models is empty; pass at least one model, such as {'EMGPR': EMGPR()}.")
-    if isinstance(n_folds, bool) or int(n_folds) != n_folds or n_folds < 2:
+    if not isinstance(n_folds, Integral) or isinstance(n_folds, bool) or n_folds < 2:
         raise ValueError(f"n_folds={n_folds!r}; expected a whole number of at least 2.")
     X = as_table(X)
     first = next(iter(models.values()))
@@ -201,10 +206,10 @@ def compare(
     fold, group = _assign_folds(table.x, Y, by, n_folds, as_generator(random_state))
     fold = np.where(np.isnan(Y), -1, fold)
     _check_folds(fold, names)
-    data = _FoldedTable(X, pd.DataFrame(Y, columns=names), fold)
+    data = _FoldedTable(X, pd.DataFrame(Y, index=index, columns=names), fold)
     quiet = {name: _quiet(model) for name, model in models.items()}
     jobs = [(name, k) for k in range(n_folds) for name in models]
-    execution = Execution(n_jobs=n_jobs, verbose=verbose)
+    execution = Execution(n_jobs=n_jobs, verbose=check_verbose(verbose))
     results = parallel_map(
         partial(_fit_and_score, data, quiet), jobs, execution, label="Cross-validation: fits"
     )

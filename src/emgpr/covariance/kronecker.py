@@ -7,7 +7,7 @@ determinant are computed from its D·N diagonal elements alone.
 
 from jaxtyping import Float
 
-from emgpr.arrays import JITTERS, Array, diagonal, namespace
+from emgpr.arrays import JITTERS, Array, diagonal, eigh, inverse_root, namespace
 from emgpr.covariance.lmc import LOG_2PI, coregionalization
 from emgpr.observations import Observations
 
@@ -26,11 +26,11 @@ def kronecker_log_likelihood(
     """Return the log-likelihood and its derivatives with respect to B, Σ and K."""
     xp = namespace(K)
     valid = xp.all(xp.isfinite(K), axis=(-3, -2, -1), keepdims=True)
-    lam, U = xp.linalg.eigh(xp.where(valid, K, 0.0)[..., 0, :, :])
+    lam, U = eigh(xp.where(valid, K, 0.0)[..., 0, :, :])
     # K is not a covariance if an eigenvalue is too negative to be corrected by the largest jitter.
     valid = valid[..., 0, 0, 0] & (lam[..., 0] >= -JITTERS[-1] * lam[..., -1])
-    root = xp.linalg.inv(xp.linalg.cholesky(noise))  # L⁻¹
-    mu, V = xp.linalg.eigh(root @ coregionalization(W)[..., 0, :, :] @ _T(root))
+    root = inverse_root(noise)  # L⁻¹
+    mu, V = eigh(root @ coregionalization(W)[..., 0, :, :] @ _T(root))
     lam, mu = xp.clip(lam, min=0.0)[..., None, :], xp.clip(mu, min=0.0)[..., :, None]
     T = _T(root) @ V
     A = 1 / (mu * lam + 1)

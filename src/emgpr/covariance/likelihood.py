@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from jaxtyping import Float
 
-from emgpr.arrays import Array, diagonal, namespace
+from emgpr.arrays import Array, diagonal, eigvalsh, namespace
 from emgpr.covariance.kronecker import kronecker_log_likelihood
 from emgpr.covariance.lmc import dense_log_likelihood
 from emgpr.observations import Observations
@@ -62,5 +62,5 @@ def log_likelihood(
 
 def _is_invertible(noise: Float[Array, "*s D D"]) -> bool:
     """Tell whether every Σ is invertible to working precision."""
-    values = namespace(noise).linalg.eigvalsh(noise)
+    values = eigvalsh(noise)
     return bool((values[..., 0] > MIN_NOISE_RATIO * values[..., -1]).all())

@@ -22,7 +22,18 @@ from functools import partial
 import numpy as np
 from jaxtyping import Float, Int
 
-from emgpr.arrays import Array, cholesky, diagonal, empty, namespace, to_device_of, to_numpy
+from emgpr.arrays import (
+    Array,
+    cholesky,
+    diagonal,
+    eigh,
+    eigvalsh,
+    empty,
+    inv,
+    namespace,
+    to_device_of,
+    to_numpy,
+)
 from emgpr.covariance.lmc import LOG_2PI
 from emgpr.observations import Observations
 
@@ -51,7 +62,7 @@ class Term:
         """Return the inverse of Σ restricted to this term's outputs, with zeros elsewhere."""
         counted = np.ix_(self.outputs, self.outputs)
         precision = np.zeros_like(noise)
-        precision[counted] = np.linalg.inv(noise[counted])
+        precision[counted] = inv(noise[counted])
         return precision
 
     def normalisation(self, noise: Float[np.ndarray, "D D"]) -> float:
@@ -83,9 +94,9 @@ def low_rank_table(
     Its arrays are on the same device as the table and K; noise and weights stay in NumPy.
     """
     xp = namespace(K)
-    min_eigenvalue = MIN_EIGENVALUE * float(np.linalg.eigvalsh(noise)[0])
+    min_eigenvalue = MIN_EIGENVALUE * float(eigvalsh(noise)[0])
     # Computing only the eigenvalues takes a third of the time of an eigendecomposition.
-    n_kept = (to_numpy(xp.linalg.eigvalsh(K)) > min_eigenvalue).sum(axis=1)
+    n_kept = (to_numpy(eigvalsh(K)) > min_eigenvalue).sum(axis=1)
     sizes = np.repeat(n_kept, rank).tolist()
     R, n = sum(sizes), table.n_readings
     groups = _site_groups(table, noise)
@@ -96,7 +107,7 @@ def low_rank_table(
         return None
     Phi = []
     for matrix, size in zip(K, sizes[::rank], strict=True):
-        lam, vectors = xp.linalg.eigh(matrix)
+        lam, vectors = eigh(matrix)
         largest = slice(len(lam) - size, None)
         Phi += [vectors[:, largest] * xp.sqrt(lam[largest])] * rank
     features = xp.concat(Phi, axis=1)

@@ -21,8 +21,10 @@ from emgpr.transforms import OutputScaler
 
 Array = np.ndarray
 
-# Maximum number of readings of each output that are used to test whether transfer helps.
-TRANSFER_CHECK_READINGS = 2000
+# Largest and smallest number of readings of each output in the sample that is used to test whether
+# transfer helps, if predictions use nearest neighbours. Within these limits, the sample is as large
+# as this number of floating-point operations allows.
+MAX_TESTED_READINGS, MIN_TESTED_READINGS, TEST_OPERATIONS = 2000, 300, 1e11
 VERDICTS = {-1: "gains", 0: "no difference", 1: "loses"}
 
 
@@ -93,15 +95,14 @@ def outputs_without_gain(
 
     An output gains if transfer reduces its CRPS by more than one standard error. Even between
     unrelated outputs, transfer reduces the CRPS by half a standard error, because the weights were
-    fitted to the same readings. If predictions use nearest neighbours and there are very many
-    sites, only the readings at a random sample of the sites are left out and predicted.
+    fitted to the same readings. If there are many readings, only a sample of them is left out and
+    predicted (see `tested_sites`).
     """
     observations = joint.observations
     D, N = observations.y.shape
     sets = np.arange(D * N).reshape(D, N) if by_output else np.tile(np.arange(N), (D, 1))
-    sites = None
-    if isinstance(joint.conditioning, int) and N > TRANSFER_CHECK_READINGS:
-        sites = sample_sites(observations, TRANSFER_CHECK_READINGS)
+    sites = tested_sites(observations, joint.model.n_members, joint.conditioning)
+    if sites is not None:
         observations = observations.at(sites)
     truth = scaler.to_original(observations.y.T)
     ours, theirs = (
@@ -114,6 +115,25 @@ def outputs_without_gain(
             for d, observed in enumerate(observations.observed)
         ]
     )
+
+
+def tested_sites(
+    observations: Observations, n_members: int, conditioning: int | str
+) -> Int[Array, " M"] | None:
+    """Return the sites whose readings are used to test whether transfer helps; None means all.
+
+    If predictions use all readings, one matrix inverse suffices for all sites. If they use the k
+    nearest readings of each output, every site needs its own inverse, with at least D (k + 1) rows.
+    With many outputs or sites, a random sample of the sites is used instead. The random seed is
+    fixed, so that the result of the test depends only on the data.
+    """
+    D, N = observations.y.shape
+    if not isinstance(conditioning, int):
+        return None
+    side = D * (min(conditioning, N) + 1)
+    affordable = int(TEST_OPERATIONS / (n_members * side**3 / 3))
+    n = min(MAX_TESTED_READINGS, max(MIN_TESTED_READINGS, affordable))
+    return None if n >= N else sample_sites(observations, n)
 
 
 def _is_lower(ours: Float[Array, " n"], theirs: Float[Array, " n"]) -> bool:

@@ -1,11 +1,14 @@
 """Results of cross-validation, as frames and as text."""
 
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from html import escape
 
 import numpy as np
 import pandas as pd
 
 from emgpr.metrics import mean_absolute_error, mean_squared_error
+from emgpr.printable import escape_controls
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,11 @@ class CrossValidation:
     def residual(self) -> pd.DataFrame:
         """Truth minus prediction."""
         return self.truth - self.prediction
+
+    def for_outputs(self, outputs: Sequence[str]) -> "CrossValidation":
+        """Return the results of these outputs only."""
+        frames = [field.name for field in fields(self) if field.name != "by"]
+        return replace(self, **{name: getattr(self, name)[list(outputs)] for name in frames})
 
     def rows(self) -> pd.DataFrame:
         """Return a frame with the training row, output, value and prediction of each reading."""
@@ -71,7 +79,7 @@ class CrossValidation:
         return f"{self._title()}\n{_to_text(self.summary())}"
 
     def _repr_html_(self) -> str:
-        return f"<p>{self._title()}</p>{self.summary().to_html(float_format='{:.4g}'.format)}"
+        return f"<p>{self._title()}</p>{_to_html(self.summary())}"
 
     def _title(self) -> str:
         n = int(self.truth.count().sum())
@@ -90,6 +98,10 @@ class TransferReport:
 
     by: str
     table: pd.DataFrame
+
+    def for_outputs(self, outputs: Sequence[str]) -> "TransferReport":
+        """Return the rows of these outputs only."""
+        return replace(self, table=self.table.loc[list(outputs)])
 
     @property
     def losing(self) -> list[str]:
@@ -112,15 +124,19 @@ class TransferReport:
             if self._with_verdict(verdict)
         ]
         sentence = "; ".join(parts)
-        return f"{sentence[0].upper()}{sentence[1:]}."
+        return escape_controls(f"{sentence[0].upper()}{sentence[1:]}.")
 
     def __repr__(self) -> str:
         return f"Transfer, cross-validated by {self.by}\n{_to_text(self.table)}\n{self.sentence}"
 
     def _repr_html_(self) -> str:
-        table = self.table.to_html(float_format="{:.4g}".format)
-        return f"<p>Transfer, cross-validated by {self.by}</p>{table}<p>{self.sentence}</p>"
+        title, table = f"Transfer, cross-validated by {self.by}", _to_html(self.table)
+        return f"<p>{title}</p>{table}<p>{escape(self.sentence)}</p>"
 
 
 def _to_text(table: pd.DataFrame) -> str:
-    return table.to_string(float_format="{:.4g}".format)
+    return escape_controls(table.to_string(float_format="{:.4g}".format))
+
+
+def _to_html(table: pd.DataFrame) -> str:
+    return escape_controls(table.to_html(float_format="{:.4g}".format))

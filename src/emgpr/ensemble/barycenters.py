@@ -3,6 +3,7 @@
 import numpy as np
 from jaxtyping import Float
 
+from emgpr.arrays import eigh, svd
 from emgpr.ensemble.base import Combined, Covariances, Means, Prior
 
 Array = np.ndarray
@@ -30,7 +31,7 @@ def barycenter(means: Means, covs: Covariances, prior: Prior) -> Combined:
     >>> barycenter(np.zeros((2, 1, 1)), covs, np.ones((1, 1, 1)))[1]
     array([[[4.]]])
     """
-    c, V = np.linalg.eigh(covs)
+    c, V = eigh(covs)
     deviations = np.sqrt(np.where(c > MIN_EIGENVALUE * c[..., -1:], np.maximum(c, 0.0), 0.0))
     halves = deviations[..., :, None] * np.swapaxes(V, -1, -2)  # C_l = hᵀ h
     root = (V @ halves).mean(axis=0)
@@ -48,10 +49,10 @@ def barycenter(means: Means, covs: Covariances, prior: Prior) -> Combined:
 
 def _iterate(root: Float[Array, "M D D"], halves: Covariances) -> Float[Array, "M D D"]:
     """Return the next S^½, using singular values because they are more precise than eigenvalues."""
-    r, U = np.linalg.eigh(root)
+    r, U = eigh(root)
     positive = r > MIN_ROOT_EIGENVALUE * r[:, -1:]
     inverse = (U * (positive / np.where(positive, r, 1.0))[:, None, :]) @ np.swapaxes(U, -1, -2)
-    _, s, Vh = np.linalg.svd(halves @ root)
+    _, s, Vh = svd(halves @ root)
     middle = (np.swapaxes(Vh, -1, -2) @ (s[..., :, None] * Vh)).mean(axis=0)
-    U, s, _ = np.linalg.svd(inverse @ middle)
+    U, s, _ = svd(inverse @ middle)
     return np.asarray((U * s[:, None, :]) @ np.swapaxes(U, -1, -2))

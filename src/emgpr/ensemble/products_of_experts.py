@@ -26,6 +26,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
+from emgpr.arrays import eigh
 from emgpr.ensemble.base import Combined, Covariances, Means, Prior
 
 Array = np.ndarray
@@ -118,12 +119,12 @@ def rebase(
     (array([[[0.66666667]]]), array([[[[0.66666667]]]]))
     """
     scale = _standard_deviations(prior)
-    s, U = np.linalg.eigh(priors / (scale * _T(scale)))
+    s, U = eigh(priors / (scale * _T(scale)))
     # Rounding errors of the covariance are divided by s² in J_l, so s must not be tiny.
     used = s > MIN_OWN_VARIANCE * s[..., -1:]
     root = np.sqrt(np.where(used, s, np.inf))
     A = U / root[..., None, :] / scale  # P_l⁻¹ = A Aᵀ
-    c, V = np.linalg.eigh(_T(A) @ covs @ A + ~used[..., None] * np.eye(s.shape[-1]))
+    c, V = eigh(_T(A) @ covs @ A + ~used[..., None] * np.eye(s.shape[-1]))
     c = np.clip(c, MIN_MEMBER_VARIANCE, 1.0)[..., None, :]
     A = A @ V  # now C_l⁻¹ = A diag(1/c) Aᵀ too
     T, _, _ = _whitening(prior)
@@ -144,7 +145,7 @@ def _product(
     if len(means) == 1:  # weights other than 1, as in rbcm, would change an exact result
         return means[0].copy(), covs[0].copy()
     T, inverse, unused = _whitening(prior)
-    c, V = np.linalg.eigh(inverse @ covs @ _T(inverse) + unused)
+    c, V = eigh(inverse @ covs @ _T(inverse) + unused)
     c = np.maximum(c, MIN_MEMBER_VARIANCE)
     beta = weigh(np.maximum(-0.5 * np.log(c).sum(-1), 0.0))[..., None, None]
     weighted = beta * ((V / c[..., None, :]) @ _T(V))
@@ -161,7 +162,7 @@ def _whitening(prior: Prior) -> tuple[Prior, Prior, Prior]:
     Outputs are scaled to unit variance first, so that the thresholds do not depend on their units.
     """
     scale = _standard_deviations(prior)
-    s, U = np.linalg.eigh(prior / (scale * _T(scale)))
+    s, U = eigh(prior / (scale * _T(scale)))
     used = s > MIN_PRIOR_VARIANCE
     root = np.sqrt(np.where(used, s, 1.0))
     T = scale * U * (used * root)[:, None, :]
@@ -181,7 +182,7 @@ def _from_precision(
     min_precision: float,
 ) -> tuple[Float[Array, "*l M D"], Float[Array, "*l M D D"]]:
     """Return mean and covariance of T z from the precision of z and its product with the mean."""
-    p, V = np.linalg.eigh(precision)
+    p, V = eigh(precision)
     V = V / np.sqrt(np.maximum(p, min_precision))[..., None, :]
     root = T @ V
     return (root @ (_T(V) @ information))[..., 0], root @ _T(root)

@@ -15,10 +15,11 @@ from emgpr import mapping, statistics
 from emgpr.arrays import resolve_device
 from emgpr.dask import lazy_evaluate, lazy_frame
 from emgpr.declared_parameters import check_renamed
+from emgpr.estimators.settable_property import settable_property
 from emgpr.inputs import InputSpec, as_table, is_lazy, is_plain, order_outputs, validate_outputs
 from emgpr.metrics import over_readings
 from emgpr.model_files.files import OwnClasses, load_model, save_model
-from emgpr.parallel import Execution, RandomState
+from emgpr.parallel import Execution, RandomState, check_verbose
 from emgpr.parameter_checks import check_count
 from emgpr.persistence import PathLike
 from emgpr.prediction import Posterior
@@ -31,8 +32,7 @@ Array = np.ndarray
 class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta):
     """A regressor with an input specification, an output scaler and a posterior.
 
-    Subclasses set `input_spec_`, `output_scaler_` and `posterior_` when they are fitted; the
-    methods of this class use these attributes for predictions.
+    Subclasses set `input_spec_`, `output_scaler_` and `posterior_` in `fit`; predictions use them.
     """
 
     input_spec_: InputSpec
@@ -48,7 +48,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABC
         return super().set_params(**params)
 
     def _execution(self) -> Execution:
-        return Execution(resolve_device(self.device), self.n_jobs, self.verbose)
+        return Execution(resolve_device(self.device), self.n_jobs, check_verbose(self.verbose))
 
     def _predictor(self) -> Predictor:
         check_is_fitted(self)
@@ -60,12 +60,12 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABC
             raise AttributeError(f"This {type(self).__name__} is not fitted yet; call fit first.")
         return vars(self)[name]
 
-    @property
+    @settable_property
     def n_features_in_(self) -> int:
         """Number of input columns."""
         return self._fitted("input_spec_").n_features
 
-    @property
+    @settable_property
     def feature_names_in_(self) -> Array:
         """Names of the input columns, if these are strings."""
         names = self._fitted("input_spec_").feature_names
@@ -87,6 +87,11 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABC
     def transforms_(self) -> list[Any]:
         """Transform of each output, as set by the user or chosen automatically."""
         return list(self._fitted("output_scaler_").specs)
+
+    @property
+    def units_(self) -> dict[str, str]:
+        """Known units of inputs and outputs, by name, from the tables passed to `fit`."""
+        return dict(self._fitted("input_spec_").units)
 
     def predict(
         self,
@@ -207,17 +212,14 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABC
 
         `quantiles` adds columns such as `<output>_q0.95`. `exceedance` is a threshold as in
         `predict_exceedance`; it adds columns such as `<output>_above_0.8`, the probability of
-        higher values. If X has an index, it becomes the index of the frame.
+        higher values. The frame has the index of X, and known units in `attrs["units"]`.
         """
         predictor = self._predictor()
         options = {"quantiles": quantiles, "exceedance": exceedance}
         requested = statistics.requested(predictor.scaler.names, **options)
         if not is_plain(X) and is_lazy(X):
             return lazy_frame(predictor, X, requested, observed, include_noise=include_noise)
-        X = X if is_plain(X) else as_table(X)
-        values = predictor.frame_values(X, requested, observed, include_noise=include_noise)
-        index = X.index if isinstance(X, pd.DataFrame) else None
-        return pd.DataFrame(values, index=index, columns=predictor.frame_columns(requested))
+        return predictor.frame(X, requested, observed, include_noise=include_noise)
 
     def sample_y(
         self,
@@ -277,7 +279,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABC
             for a map in UTM from a model in longitude and latitude. If the model has no `crs`, this
             must be the reference system of its inputs.
         units : str or dict, optional
-            Unit of all outputs, or a dict whose keys are names of outputs and inputs.
+            Unit of all outputs, or a dict by names of outputs and inputs; by default, `units_`.
         quantiles : list of probabilities, optional
             Adds `<output>_quantiles`.
         exceedance : threshold as in `predict_exceedance`, optional
@@ -337,28 +339,26 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABC
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R², computed from the readings of each output and averaged over the outputs."""
-        prediction, y = np.asarray(self.predict(X)), as_table(y)
-        truth, _, _ = validate_outputs(order_outputs(y, self.output_names_), len(prediction))
+        prediction = np.asarray(self.predict(X))
+        y = order_outputs(as_table(y), self.output_names_, X)
+        truth = validate_outputs(y, len(prediction), training=False)[0]
         if truth.shape[1] != self.n_outputs_:
-            raise ValueError(
-                f"y has {truth.shape[1]} columns; expected one for each of the {self.n_outputs_} "
-                f"outputs {self.output_names_}."
-            )
+            n, names = self.n_outputs_, self.output_names_
+            raise ValueError(f"y has {truth.shape[1]} columns; expected {n} outputs, {names}.")
         r2 = over_readings(r2_score, least=2)  # R² needs at least two readings
         return r2(truth, np.reshape(prediction, truth.shape), sample_weight=sample_weight)
 
     def save(self, path: PathLike) -> None:
         """Write the fitted model to a file; an existing file is replaced.
 
-        The file contains arrays and JSON with a checksum, but no executable code. `emgpr.load` and
-        the `load` method of this class return a model with the same predictions. The file contains
-        the training data, because predictions are conditioned on them; for `OnePassGP`, it contains
-        sums over the data instead. See docs/model-files.md, and `emgpr.load` for an example.
+        The file contains arrays and JSON with a checksum, but no executable code. `emgpr.load`
+        returns a model with the same predictions. The file contains the training data, on which
+        predictions are conditioned, or sums over them (`OnePassGP`). See docs/model-files.md.
         """
         check_is_fitted(
             self, msg="This %(name)s is not fitted and cannot be saved; call fit first."
         )
-        save_model(type(self), self._state(), path)
+        save_model(type(self), self._state(), path, self.units_)
 
     @classmethod
     def load(cls, path: PathLike, *, classes: OwnClasses = ()) -> Self:

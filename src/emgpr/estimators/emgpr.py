@@ -23,14 +23,17 @@ class EMGPR(MultiOutputGP):
     Parameters
     ----------
     kernel : "auto", name, kernel, list of kernels, or None
-        "auto" chooses RBF or Matern with nu 5/2, 3/2 or 1/2 for each output according to
-        its likelihood in step 1, with one length-scale for each input column if that improves the
-        fit sufficiently. Other values are a scikit-learn kernel for all latent processes, a list
-        with a kernel for each process, or a name: "rbf", "matern12", "matern32" or "matern52"; None
-        means `RBF()`. Starting values
-        and bounds of length-scales are computed from the data unless you set them; if you set a
-        length-scale other than 1, it is used as an additional starting value. A WhiteKernel is not
-        needed; if you add it to the kernel, it sets the starting value and bounds of the noise.
+        "auto" chooses RBF or Matern with nu 5/2, 3/2 or 1/2 for each output according to its
+        likelihood in step 1. Two coordinates of one unit share a length-scale, unless the fit
+        improves sufficiently with one for each. Other inputs have a length-scale for each column,
+        so that their units do not matter. More than ten columns are standardised and share a
+        length-scale, unless left-out readings are predicted clearly better with one for each.
+        Other values are a scikit-learn kernel for all latent processes, a list with a kernel for
+        each process, or a name: "rbf", "matern12", "matern32" or "matern52"; None means `RBF()`.
+        Starting values and bounds of length-scales are computed from the data unless you set them;
+        if you set a length-scale other than 1, it is used as an additional starting value. A
+        WhiteKernel is not needed; if you add it to the kernel, it sets the starting value and
+        bounds of the noise.
     n_latents : int, "auto" or None
         Number of latent processes Q. None means one for each output, or fewer if there are fewer
         than five readings for each parameter. "auto" starts with one process for each output and
@@ -45,9 +48,10 @@ class EMGPR(MultiOutputGP):
         readings. "auto" means "correlated" if the optimisation continues after the two steps, there
         are at least five readings for each parameter, and step 1 found noise in every output.
     prior : "weak" or None
-        "weak" is a prior on the noise with the weight of a few readings. It favours noise unless
-        the readings show a signal, and reduces overfitting with few sites or rarely measured
-        outputs. None means maximum likelihood, as in the paper.
+        "weak" is a prior with the weight of a few readings. It favours noise unless the readings
+        show a signal, which reduces overfitting with few sites or rarely measured outputs. In the
+        joint optimisation, it also holds the total variance of every output (the sill) close to the
+        variance of its readings. None means maximum likelihood, as in the paper.
     batch_size : int, "auto" or None
         Number of sites in a mini-batch. If the optimisation continues after the two steps
         (`refine`), "auto" means all sites or, if there are more than 3000 readings, at most 8
@@ -66,8 +70,9 @@ class EMGPR(MultiOutputGP):
         `emgpr.ensemble.check_rule` tests whether it is valid.
     conditioning : {"auto", "all", "batch"} or int
         Readings from which a member predicts: all readings, those of its batch, or the given number
-        of nearest readings of each output. "auto" uses all readings if that does not take too long,
-        otherwise the 16 nearest readings of each output, with a warning.
+        of nearest readings of each output; a number that is not below the number of sites means
+        "all". "auto" uses all readings if that does not take too long, otherwise the 16 nearest
+        readings of each output, with a warning.
     refine : "auto", "joint" or int
         0 stops after the two steps, as in the paper. A number n adds n sweeps, each of which
         optimises kernels and noise, and then the weights. "joint" optimises kernels, noise and
@@ -89,12 +94,24 @@ class EMGPR(MultiOutputGP):
         fitted, its hyper-parameters are used; with an output transform, it must have been fitted to
         transformed outputs. A regressor that has not been fitted is fitted to every output.
         `emgpr.latents.Borrowed` also accepts GPyTorch models.
-    output_transform : "auto", "log", "yeo-johnson", "normal-score", transformer, list, dict or None
-        Transform that makes the outputs approximately Gaussian: a name, a scikit-learn transformer
-        with an inverse, a list with one of these for each output, or a dict with output names as
-        keys. "auto" takes the logarithm of positive outputs and does not transform other outputs,
-        unless another choice makes left-out readings clearly more likely; an output with fewer than
-        20 readings is not transformed. Predictions are in original units.
+    output_transform : "auto", name, transformer, list, dict or None
+        Transform that makes the outputs approximately Gaussian: "log", "softplus", "yeo-johnson" or
+        "normal-score", a scikit-learn transformer with an inverse, a list with one of these for
+        each output, or a dict with output names as keys ("auto" for the others). "auto" chooses the
+        simplest of these transforms that left-out readings do not clearly contradict. An output
+        without negative readings is never predicted to be negative: its transform maps the positive
+        numbers to all numbers ("softplus" is the identity away from zero), and if some readings are
+        zero, zero has a probability of its own. With None or a transformer, outputs have no bounds
+        unless `output_bounds` sets them, and predictions can be negative. Predictions are in
+        original units.
+    output_bounds : "auto", pair, list, dict or None
+        Bounds (lower, upper) that predictions of an output must not cross: a pair for all outputs,
+        a list with a pair for each output, or a dict with output names as keys, such as {"sand":
+        (0, 100)}. "auto" bounds an output without negative readings by zero; {"T": None} removes
+        this bound from output T.
+    compositions : list of lists or None
+        Names of the outputs that are the parts of a whole, such as [["sand", "silt", "clay"]]. They
+        are predicted as shares of the total that the readings have: means and samples sum to it.
     normalize_y : bool
         Whether every output is first standardised to mean 0 and variance 1. The kernels have unit
         variance, so set this to False only if the outputs have unit variance already.
@@ -132,6 +149,8 @@ class EMGPR(MultiOutputGP):
     kernels_ : list of the Q fitted kernels, of unit variance
     noise_ : noise of the standardised outputs: (D, D) covariance if correlated, else (D,) variances
     transforms_ : list with the transform of each output
+    units_ : dict of the known units of inputs and outputs, from `attrs["units"]` of DataFrames,
+        attributes of xarray variables, and headers such as "Cd (mg/kg)"
     weights_ : (L, Q, D, k) weights of each member
     coregionalization_ : (Q, D, D) W_q W_qᵀ, the mean over members
     variance_shares_ : DataFrame, share of each output's variance due to each latent and the noise
@@ -159,9 +178,9 @@ class EMGPR(MultiOutputGP):
     >>> model = EMGPR(random_state=0).fit(jura.X, jura.Y)        # NaN: not measured
     >>> cd, std = (a[:, 0] for a in model.predict(jura.X[jura.test], return_std=True))
     >>> print(f"{abs(cd - jura.truth['Cd']).mean():.2f} mg/kg")
-    0.39 mg/kg
+    0.41 mg/kg
     >>> model.transforms_
-    ['log', 'log', 'log']
+    ['log', 'softplus', 'log']
     """
 
     kernel: Kernels = "auto"

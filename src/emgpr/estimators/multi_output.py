@@ -33,7 +33,7 @@ from emgpr.latents import is_external
 from emgpr.model_files.lmc_state import check_lmc_state, lmc_from_state, lmc_state, upgrade_state
 from emgpr.observations import Observations
 from emgpr.parallel import RandomState
-from emgpr.parameter_checks import Kernels, Transforms
+from emgpr.parameter_checks import Kernels, Transforms, is_auto
 from emgpr.persistence import PathLike
 from emgpr.planning import Plan, TableSummary, describe_approximations, plan_fit
 from emgpr.prediction import Conditioning, LMCModel, LMCPosterior
@@ -46,11 +46,13 @@ Array = np.ndarray
 class MultiOutputGP(GPRegressor):
     """A linear model of coregionalisation; its subclasses differ in their parameters."""
 
-    kernel: Kernels = None
+    kernel: Kernels = "auto"
     _: KW_ONLY
     conditioning: Literal["auto", "all", "batch"] | int = "auto"
     latent_learner: Learner = "auto"
-    output_transform: Transforms = None
+    output_transform: Transforms = "auto"
+    output_bounds: Any = "auto"
+    compositions: Sequence[Sequence[str]] | None = None
     normalize_y: bool = True
     crs: str | None = None
     max_iter: int = 120
@@ -297,20 +299,22 @@ class MultiOutputGP(GPRegressor):
         >>> print(EMGPR().first_look(jura.X, jura.Y))
         359 rows; 359 locations
         Xloc 0.491 to 4.92, Yloc 0.524 to 5.69
-            readings  missing  least  median  greatest          transform
-        Cd       259      100  0.135    1.07     5.129  log (first guess)
-        Ni       359        0   1.98   20.68      53.2  log (first guess)
-        Zn       359        0     25   73.56    259.84  log (first guess)
+            readings  missing  least  median  greatest               transform
+        Cd       259      100  0.135    1.07     5.129  softplus (first guess)
+        Ni       359        0   1.98   20.68      53.2  softplus (first guess)
+        Zn       359        0     25   73.56    259.84  softplus (first guess)
         """
         self.fit_settings()
         self._execution()  # raises if the device is not available
-        return TableSummary.build(self._read(X, y), self.output_transform)
+        return TableSummary.build(
+            self._read(X, y), self.output_transform, self.output_bounds, self.compositions
+        )
 
     def plan(self, X: Any, y: Any) -> Plan:
         """Return the steps of a fit to this table, with estimates of their time and memory.
 
         The estimates are computed from the sizes of the matrices and the measured speed of this
-        machine, and are usually correct within a factor of 3. The plan also lists the
+        machine, and are usually correct within a factor of 2. The plan also lists the
         approximations of each step; `approximation_report` of the fitted model measures their
         effect.
 
@@ -375,7 +379,10 @@ class MultiOutputGP(GPRegressor):
 
     def _read(self, X: Any, y: Any) -> TrainingTable:
         name = type(self).__name__
-        return read_training_table(X, y, estimator=name, crs=self.crs, centred=self.normalize_y)
+        return read_training_table(
+            X, y, estimator=name, crs=self.crs, centred=self.normalize_y,
+            standardise_many=is_auto(self.kernel),
+        )  # fmt: skip
 
     def _state(self) -> dict[str, Any]:
         return lmc_state(

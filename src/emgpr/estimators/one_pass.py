@@ -52,6 +52,9 @@ class OnePassGP(GPRegressor):
     an RBF kernel, and down to a fifth for Matern(nu=2.5). Variance that the features do not
     represent (`left_out_`) is added to the uncertainty. See docs/one-pass.md.
 
+    The estimator passes scikit-learn's estimator checks, except for ten checks that fit four or
+    more inputs; it passes these with two of their inputs.
+
     Parameters
     ----------
     kernel : scikit-learn kernel, list of kernels or name, default RBF()
@@ -77,7 +80,9 @@ class OnePassGP(GPRegressor):
     n_start : int
         Number of sites used for the starting values, which are found by the two steps of `EMGPR`.
     output_transform : None, "log", "yeo-johnson", "normal-score", transformer, list or dict
-        As in `EMGPR`. With `partial_fit`, transforms are fitted to the first chunk.
+        As in `EMGPR`, but without bounds: except with "log", predictions of an output without
+        negative readings can be negative. With `partial_fit`, transforms are fitted to the first
+        chunk.
     normalize_y : bool
         Whether outputs are standardised to mean 0 and variance 1. With `partial_fit`, mean and
         variance are computed from the first chunk.

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -46,6 +46,7 @@ class LMC(MultiOutputGP):
 
     _: KW_ONLY
     n_latents: int | None = None
+    prior: Literal["weak"] | None = "weak"
     rank: int = 1
 
 
@@ -71,6 +72,7 @@ class ICM(MultiOutputGP):
 
     _: KW_ONLY
     rank: int = 1
+    prior: Literal["weak"] | None = "weak"
 
 
 @declare_parameters
@@ -89,3 +91,4 @@ class SLFM(MultiOutputGP):
 
     _: KW_ONLY
     n_latents: int = 2
+    prior: Literal["weak"] | None = "weak"

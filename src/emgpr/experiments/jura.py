@@ -31,10 +31,28 @@ TABLE_1: dict[str, Settings] = {
     "EMGPR": {"estimator": "EMGPR.paper", "batch_size": None, "output_transform": "log"},
     "EMGPR* (Ensemble)": _STRIDED,
     "EMGPR*": {"estimator": "EMGPR.paper", "batch_size": None},
-    NO_TRANSFER: {"estimator": "IndependentGP", "output_transform": "log"},
-    "ICM": {"estimator": "ICM", "rank": 2, "output_transform": "log"},
-    "SLFM": {"estimator": "SLFM", "n_latents": 2, "output_transform": "log"},
-    "SLFM* (ML)": {"estimator": "SLFM", "n_latents": 2},
+    NO_TRANSFER: {"estimator": "IndependentGP", "kernel": None, "output_transform": "log"},
+    "ICM": {
+        "estimator": "ICM",
+        "kernel": None,
+        "prior": None,
+        "rank": 2,
+        "output_transform": "log",
+    },
+    "SLFM": {
+        "estimator": "SLFM",
+        "kernel": None,
+        "prior": None,
+        "n_latents": 2,
+        "output_transform": "log",
+    },
+    "SLFM* (ML)": {
+        "estimator": "SLFM",
+        "kernel": None,
+        "prior": None,
+        "n_latents": 2,
+        "output_transform": None,
+    },
 }
 REFERENCES = (NO_TRANSFER, "EMGPR", "ICM")
 

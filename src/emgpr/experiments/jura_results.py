@@ -97,6 +97,7 @@ def draw(entries: Sequence[Entry], folder: Path) -> list[Path]:
     from matplotlib.figure import Figure
 
     from emgpr.plots import error_against_batch_size
+    from emgpr.plots.save import save_figure
 
     ensemble = [entry for entry in entries if entry["approach"] == ENSEMBLE]
     sizes = np.array([entry["batch_size"] for entry in ensemble])
@@ -119,7 +120,7 @@ def draw(entries: Sequence[Entry], folder: Path) -> list[Path]:
             *canvas.axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4
         )
         written.append(folder / f"batch-size-{what}.png")
-        canvas.savefig(written[-1], dpi=150)
+        save_figure(canvas, written[-1])
     return written
 
 

@@ -83,9 +83,11 @@ def read(path: Path) -> list[Row]:
 
 def append(path: Path, row: Row) -> None:
     """Append a row in a single write, so that rows from parallel processes are not interleaved."""
-    line = json.dumps(row, allow_nan=False) + "\n"
+    line = (json.dumps(row, allow_nan=False) + "\n").encode()
     with path.open("ab", buffering=0) as file:
-        file.write(line.encode())
+        written = file.write(line)
+        if written < len(line):  # The disk is nearly full; this write says why, as an OSError.
+            file.write(line[written:])
 
 
 def group_rows(

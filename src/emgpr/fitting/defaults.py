@@ -1,7 +1,7 @@
 """Parameters of the estimators, their validation, and the values that "auto" and None stand for."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal, TypeAlias
@@ -22,7 +22,7 @@ from emgpr.parameter_checks import (
     check_transform,
     is_auto,
 )
-from emgpr.transforms import TRANSFORM_NAMES
+from emgpr.transforms import TRANSFORM_NAMES, check_compositions, check_output_bounds
 
 # If there are fewer sites for each weight vector of an output, noise and weights cannot be
 # estimated together.
@@ -55,6 +55,8 @@ class FitSettings:
     transfer: Literal["full", "safe"] = "full"
     latent_learner: Learner = "auto"
     output_transform: Transforms = None
+    output_bounds: Any = "auto"
+    compositions: Sequence[Sequence[str]] | None = None
     normalize_y: bool = True
     crs: str | None = None
     max_iter: int = 120
@@ -111,6 +113,8 @@ class FitSettings:
             )  # fmt: skip
         check_choice("partition", self.partition, PARTITIONS)
         check_transform(self.output_transform, (*TRANSFORM_NAMES, "auto"))
+        check_output_bounds(self.output_bounds)
+        check_compositions(self.compositions)
         check_choice("transfer", self.transfer, ("full", "safe"))
         check_combine(self.combine)
         check_choice("noise", self.noise, ("auto", "independent", "correlated"))

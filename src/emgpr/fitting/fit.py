@@ -19,8 +19,15 @@ from emgpr.fitting.defaults import (
     ResolvedParams,
     resolve_params,
 )
+from emgpr.fitting.input_columns import (
+    are_coordinates,
+    describe_ignored_columns,
+    left_out_log_density,
+)
+from emgpr.fitting.output_order import OutputOrder
 from emgpr.fitting.prune import prune_latents
-from emgpr.inputs import TrainingTable
+from emgpr.fitting.standardise import standardise
+from emgpr.inputs import InputSpec, TrainingTable
 from emgpr.latents import (
     Latent,
     choose_kernels,
@@ -39,8 +46,11 @@ from emgpr.prediction import (
     LMCPosterior,
     SafeTransferPosterior,
     affordable_conditioning,
+    bounded_conditioning,
 )
-from emgpr.transforms import OutputScaler, choose_transforms, is_constant, transform_per_output
+from emgpr.transforms import (
+    OutputScaler,
+)
 from emgpr.user_warnings import warn
 from emgpr.weights import (
     FittedWeights,
@@ -104,16 +114,20 @@ def fit_lmc(
     table: TrainingTable, settings: FitSettings, rng: np.random.Generator, execution: Execution
 ) -> FittedLMC:
     """Fit output transforms, latent processes, weights and noise, in this order."""
+    order = OutputOrder.of_readings(table.Y, settings)
+    table, settings = order.table(table), order.settings(settings)
     scaler, observations = standardise(table, settings, execution)
     params = resolve_params(settings, observations)
     batches = partition(observations, params, settings, rng)
     largest = max(observations.n_sites, observations.n_outputs * max(map(len, batches)))
     with limit_threads(largest):
-        learner, latents = fit_step_1(observations, params, settings, scaler, rng, execution)
+        learner, latents = fit_step_1(
+            observations, table.inputs, params, settings, scaler, rng, execution
+        )
         params, start = initialise(latents, observations, params, settings)
         fit = fit_independent if not settings.couples_outputs else fit_step_2
         batches, refined, n_failed = fit(
-            observations, batches, start, latents, params, settings, scaler.names, execution
+            observations, batches, start, latents, params, settings, order, scaler.names, execution
         )
         summary = FitSummary(
             learner,
@@ -127,33 +141,14 @@ def fit_lmc(
         if settings.transfer == "safe" and observations.n_outputs > 1:
             execution = replace(execution, checkpoint=NO_CHECKPOINT)  # stores no predictions
             without_gain = {
-                by: outputs_without_gain(posterior, scaler, by == "output", execution)
+                by: order.restored_outputs(
+                    outputs_without_gain(posterior, scaler, by == "output", execution)
+                )
                 for by in ("site", "output")
             }
             summary = replace(summary, without_gain=without_gain)
+    scaler, posterior = order.restored_scaler(scaler), order.restored_posterior(posterior)
     return FittedLMC(params, scaler, restrict_transfer(posterior, summary), summary)
-
-
-def standardise(
-    table: TrainingTable, settings: FitSettings, execution: Execution
-) -> tuple[OutputScaler, Observations]:
-    """Fit the output transforms and scales, and return them with the standardised readings."""
-    given = transform_per_output(settings.output_transform, table.output_names)
-    if any(map(is_auto, given)):
-        with limit_threads(len(table.x)):
-            chosen = choose_transforms(table.x, table.Y, execution=replace(execution, device="cpu"))
-        given = [c if is_auto(g) else g for c, g in zip(chosen, given, strict=True)]
-    scaler = OutputScaler.fit(
-        table.Y,
-        given,
-        normalize=settings.normalize_y,
-        names=table.output_names,
-        one_dimensional=table.one_dimensional,
-    )
-    Z = scaler.standardise(table.Y)
-    if settings.normalize_y:  # rounding errors would give a constant output a tiny signal
-        Z = np.where(is_constant(table.Y) & ~np.isnan(Z), 0.0, Z)
-    return scaler, Observations.from_table(table.x, Z)
 
 
 def partition(
@@ -188,6 +183,7 @@ def partition(
 
 def fit_step_1(
     observations: Observations,
+    inputs: InputSpec,
     params: ResolvedParams,
     settings: FitSettings,
     scaler: OutputScaler,
@@ -220,7 +216,18 @@ def fit_step_1(
             weak_prior=settings.prior == "weak",
             execution=execution,
         )
-        latents = choose_kernels(observations, fit) if settings.chooses_kernel else fit(kernels)
+        if settings.chooses_kernel:
+            latents = choose_kernels(
+                observations,
+                fit,
+                coordinates=are_coordinates(inputs, observations.x),
+                left_out_density=partial(left_out_log_density, observations),
+            )
+        else:
+            message = describe_ignored_columns(kernels, inputs, observations.x)
+            if message:
+                warn(message)
+            latents = fit(kernels)
     for i, latent in enumerate(latents):
         if latent.message:
             name = scaler.names[i % len(scaler.names)]
@@ -268,6 +275,7 @@ def fit_step_2(
     latents: list[Latent],
     params: ResolvedParams,
     settings: FitSettings,
+    order: OutputOrder,
     names: tuple[str, ...],
     execution: Execution,
 ) -> tuple[Batches, RefinedModel, int]:
@@ -285,7 +293,7 @@ def fit_step_2(
 
     def improve(parameters: LMCParameters, members: FittedWeights) -> RefinedModel:
         return refine_weights(
-            observations, batches, parameters, members, params, settings, names, execution
+            observations, batches, parameters, members, params, settings, order, names, execution
         )
 
     def refit(parameters: LMCParameters, W: Float[Array, "L Q D k"]) -> RefinedModel:
@@ -318,6 +326,7 @@ def refine_weights(
     members: FittedWeights,
     params: ResolvedParams,
     settings: FitSettings,
+    order: OutputOrder,
     names: tuple[str, ...],
     execution: Execution,
 ) -> RefinedModel:
@@ -327,7 +336,8 @@ def refine_weights(
         refined = refine(
             observations, batches, start, members, sweeps=params.refine,
             correlated=params.correlated, weak_prior=weak_prior, max_iter=settings.max_iter,
-            output_names=names, execution=execution,
+            output_names=names, latent_numbers=order.latent_numbers(len(start.kernels)),
+            execution=execution,
         )  # fmt: skip
         message = f"Refinement: {refined.message}." if refined.message else ""
         return replace(refined, message=message)
@@ -355,13 +365,13 @@ def condition_on_readings(
     automatic = is_auto(conditioning)
     if automatic:
         conditioning = affordable_conditioning(observations, model)
-    elif not isinstance(conditioning, str):
-        conditioning = int(conditioning)
+    else:
+        conditioning = bounded_conditioning(conditioning, observations)
     return LMCPosterior(
         observations,
         model,
         tuple(batches),
-        conditioning,  # type: ignore[arg-type]  # "auto" has been resolved
+        conditioning,
         settings.combine,
         automatic,
         independent_model(latents, observations),

@@ -19,7 +19,8 @@ from jaxtyping import Bool, Float, Int, UInt64
 from emgpr.arrays import limit_threads
 from emgpr.fourier.grid import FourierSums, FrequencyGrid
 from emgpr.fourier.model import FourierModel
-from emgpr.inputs import InputSpec, as_table, order_outputs, validate_outputs
+from emgpr.inputs import InputSpec, as_table, match_rows, order_outputs, validate_outputs
+from emgpr.inputs.units import units_of
 from emgpr.inputs.validate import float_spacing, string_names, validate_inputs
 from emgpr.observations import Observations
 from emgpr.parallel import Execution, parallel_map
@@ -137,15 +138,20 @@ class Chunk:
         `columns` are the columns of the first chunk, or None if the first chunk is being read.
         `estimator` is the name of the estimator in error messages.
         """
+        units = units_of(X, y, crs) if columns is None else {}
         X, y = as_table(X), as_table(y)
+        y = match_rows(X, y, "y")
         if columns is not None:
             columns.inputs.check_columns(X)
             y = order_outputs(y, columns.output_names)
-        numbers = validate_inputs(X, estimator)
-        Y, names, one_dimensional = validate_outputs(y, len(numbers))
+        first = columns is None
+        numbers = validate_inputs(X, estimator, training=first)
+        Y, names, one_dimensional = validate_outputs(y, len(numbers), training=first)
         if columns is None:
             P, no_rows = numbers.shape[1], np.arange(0)
-            inputs = InputSpec(estimator, string_names(X), P, crs, pd.RangeIndex(0), no_rows)
+            inputs = InputSpec(
+                estimator, string_names(X), P, crs, pd.RangeIndex(0), no_rows, units=units
+            )
             columns = Columns(inputs, names, one_dimensional)
         if names != columns.output_names:
             raise ValueError(

@@ -109,10 +109,16 @@ def start_fit(
     execution: Execution,
 ) -> FourierFit:
     """Start a fit: determine the scaler, box, parameters and features from a sample of rows."""
+    if len(sample.rows) == 1 and isinstance(settings.box, str):
+        raise ValueError(
+            "Found 1 sample, and a single site has no extent; pass at least two sites, or "
+            "box=(lows, highs)."
+        )
     box = check_box(settings.box, sample.corners)
     scaler = OutputScaler.fit(
         sample.Y,
         settings.output_transform,
+        bounds=None,  # later rows, which are not known yet, could lie outside
         normalize=settings.normalize_y,
         names=columns.output_names,
         one_dimensional=columns.one_dimensional,

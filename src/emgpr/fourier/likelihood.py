@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Complex, Float, Int
 
-from emgpr.arrays import CholeskyFactor, cholesky, diagonal
+from emgpr.arrays import CholeskyFactor, cholesky, diagonal, inv
 from emgpr.covariance.lmc import LOG_2PI
 from emgpr.fourier.features import FourierFeatures
 from emgpr.fourier.grid import FourierSums
@@ -171,7 +171,7 @@ class FourierLikelihood:
         return CoefficientPosterior(self.features, mean, A, B, value)
 
     def _solve(self, A: Float[Array, "J D r"], noise: Float[Array, "D D"]) -> _Solution:
-        precisions = [np.linalg.inv(noise[np.ix_(outputs, outputs)]) for outputs in self.outputs]
+        precisions = [inv(noise[np.ix_(outputs, outputs)]) for outputs in self.outputs]
         eta = np.zeros((self.D, len(A)))
         patterns = zip(self.outputs, precisions, self.projected, strict=True)
         for outputs, precision, projected in patterns:

@@ -52,13 +52,14 @@ class FourierModel:
         outside = (x < low - room) | (x > high + room)
         if not outside.any():
             return
-        rows, p = np.flatnonzero(outside.any(axis=1)), int(np.argmax(outside.any(axis=0)))
+        rows = np.flatnonzero(outside.any(axis=1))
+        p = int(np.argmax(outside[rows[0]]))
         names = self.coordinate_names
         what = f"column {names[p]!r}" if len(names) == x.shape[1] else f"coordinate {p}"
         raise ValueError(
-            f"{len(rows)} of {len(x)} locations are too far outside the box of the model, the "
-            f"first in row {rows[0]}: in the box, {what} ranges from {self.box[0, p]:g} to "
-            f"{self.box[1, p]:g}, but one of them has {x[outside[:, p], p][0]:g}. Leave these "
+            f"{len(rows)} of {len(x)} locations are too far outside the box of the model. The "
+            f"first is row {rows[0]}, where {what} is {x[rows[0], p]:g}; in the box, it ranges "
+            f"from {self.box[0, p]:g} to {self.box[1, p]:g}. Leave these "
             "locations out, or fit with a box=(lows, highs) that contains all locations."
         )
 

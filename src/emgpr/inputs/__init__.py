@@ -2,6 +2,7 @@
 
 from emgpr.inputs.convert import as_table, is_lazy
 from emgpr.inputs.data_warnings import DataWarning, observed_warnings
+from emgpr.inputs.rows import match_rows
 from emgpr.inputs.training import TrainingTable, read_training_table
 from emgpr.inputs.validate import (
     InputSpec,
@@ -18,6 +19,7 @@ __all__ = [
     "as_table",
     "is_lazy",
     "is_plain",
+    "match_rows",
     "observed_warnings",
     "order_outputs",
     "read_training_table",

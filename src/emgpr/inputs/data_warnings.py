@@ -1,7 +1,8 @@
 """Warnings about tables that can be used but may contain errors.
 
 There are warnings about numbers that look like codes for missing values, loss of digits, degrees
-that are used as lengths, rows without readings, and outputs with few or constant readings.
+that are used as lengths, rows without readings, and outputs with few or constant readings, with
+many readings at a detection limit, or with class codes.
 """
 
 import re
@@ -28,6 +29,12 @@ CODE_DISTANCE, REPEATED_CODE_DISTANCE = 2.0, 0.2
 # Minimum distance of a code in absolute terms, and in multiples of the largest gap between the
 # other values, because a number such as 999 can also be a regular member of a sequence.
 CODE_STEPS = 5.0
+# An output has many readings at its minimum if there are at least so many, if this is at least such
+# a share of all readings, and if no other value is half as frequent.
+MIN_AT_MINIMUM, MIN_SHARE_AT_MINIMUM = 5, 0.05
+# Whole numbers from 0 to MAX_CODE are questioned as class codes if there are at most so many
+# different ones, each with so many readings on average.
+MAX_CODE, MAX_CLASSES, MIN_READINGS_PER_CLASS = 99, 10, 5
 MAX_SPACING = 1e-4  # spacing of floating-point numbers, relative to the range of a column
 LONGITUDE = re.compile(r"(lon|lng|long|longitude)([^a-z].*)?$", re.IGNORECASE)
 MAX_SEAM = 10.0  # gap, in degrees, between the ends of longitudes that span the whole globe
@@ -79,6 +86,8 @@ def output_warnings(
         values = Y[~np.isnan(Y[:, d]), d]
         yield from _code_warnings(values, f"Output {name!r}", "Write NaN there.")
         yield from _rounding_warnings(values, f"Output {name!r}", spacing[d])
+        yield from _minimum_warnings(values, name)
+        yield from _class_warnings(values, name)
     yield from _empty_row_warnings(Y)
     yield from _constant_output_warnings(Y, names, centred=centred)
     yield from _few_readings_warnings(Y, names)
@@ -157,6 +166,49 @@ def _rounding_warnings(
             f"{spacing * largest:.1g} apart, so digits were lost when the data were stored. "
             "Subtract a constant before storing them, or store them as 64-bit numbers."
         )
+
+
+def _minimum_warnings(values: Float[Array, " n"], name: str) -> Iterator[DataWarning]:
+    """Yield a warning if many readings are equal to the smallest one.
+
+    >>> cadmium = np.array([0.1] * 6 + [0.3, 0.4, 0.5, 0.7, 0.9, 1.2])
+    >>> [str(warning)[:64] for warning in _minimum_warnings(cadmium, "Cd")]
+    ["Output 'Cd' has its smallest value, 0.1, in 6 of 12 readings. If"]
+    """
+    levels, counts = np.unique(values, return_counts=True)
+    if len(levels) <= MAX_CLASSES and _are_whole(levels):
+        return  # counts or classes
+    n, enough = int(counts[0]), max(MIN_AT_MINIMUM, MIN_SHARE_AT_MINIMUM * len(values))
+    if len(levels) > 1 and n >= enough and n > 2 * counts[1:].max():
+        cause = "it stands" if levels[0] else "these are not true zeros, but stand"
+        yield DataWarning(
+            f"Output {name!r} has its smallest value, {levels[0]:g}, in {n} of {len(values)} "
+            f"readings. If {cause} for values below a detection limit, low predictions are "
+            "uncertain by about this limit. The readings are used as they are."
+        )
+
+
+def _class_warnings(values: Float[Array, " n"], name: str) -> Iterator[DataWarning]:
+    """Yield a warning if the readings look like the codes of classes.
+
+    >>> [str(warning)[:60] for warning in _class_warnings(np.tile([1.0, 2.0, 3.0], 5), "soil")]
+    ["Output 'soil' has only the values 1, 2, 3 in 15 readings. If"]
+    """
+    levels = np.unique(values)
+    if not len(levels) or levels[0] < 0 or levels[-1] > MAX_CODE:
+        return
+    few = 1 < len(levels) <= min(MAX_CLASSES, len(values) / MIN_READINGS_PER_CLASS)
+    if few and _are_whole(levels) and levels.tolist() != [0.0, 1.0]:
+        listed = ", ".join(f"{level:g}" for level in levels)
+        yield DataWarning(
+            f"Output {name!r} has only the values {listed} in {len(values)} readings. If these are "
+            "codes of classes, such as soil types, numbers between them have no meaning: leave the "
+            "output out, or replace it with one column of 0 and 1 for each class."
+        )
+
+
+def _are_whole(numbers: Float[Array, " n"]) -> bool:
+    return bool((numbers % 1 == 0).all())
 
 
 def _date_line_warnings(X: Float[Array, "N P"], names: Sequence[str]) -> Iterator[DataWarning]:

@@ -1,6 +1,6 @@
 """Training tables: the inputs and outputs at all sites where something was measured."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,9 @@ from jaxtyping import Float
 
 from emgpr.inputs.convert import as_tables
 from emgpr.inputs.data_warnings import DataWarning, input_warnings, output_warnings
+from emgpr.inputs.numeric import date_columns
+from emgpr.inputs.rows import match_rows
+from emgpr.inputs.units import units_of
 from emgpr.inputs.validate import (
     InputSpec,
     check_each_output_observed,
@@ -19,6 +22,7 @@ from emgpr.inputs.validate import (
     validate_inputs,
     validate_outputs,
 )
+from emgpr.latents import MAX_COLUMNS, column_scales
 from emgpr.user_warnings import warn
 
 Array = np.ndarray
@@ -34,6 +38,7 @@ class TrainingTable:
     output_names: tuple[str, ...]
     one_dimensional: bool
     warnings: tuple[DataWarning, ...]
+    dates: tuple[int, ...] = ()  # columns of inputs that were converted from dates to days
 
     @property
     def n_rows(self) -> int:
@@ -47,15 +52,24 @@ class TrainingTable:
 
 
 def read_training_table(
-    X: Any, y: Any, *, estimator: str, crs: str | None = None, centred: bool = True
+    X: Any,
+    y: Any,
+    *,
+    estimator: str,
+    crs: str | None = None,
+    centred: bool = True,
+    standardise_many: bool = False,
 ) -> TrainingTable:
     """Return a validated training table, together with warnings about its contents.
 
     `estimator` is the name used in error messages; `centred` tells whether outputs are modelled as
-    deviations from their mean.
+    deviations from their mean. With `standardise_many`, more than `MAX_COLUMNS` input columns,
+    which share a length-scale, are divided by their standard deviations.
     """
+    units = units_of(X, y, crs)
     if not (is_plain(X) and is_plain(y)):
         X, y = as_tables(X, y)
+    y = match_rows(X, y, "y")
     numbers = validate_inputs(X, estimator)
     Y, output_names, one_dimensional = validate_outputs(y, len(numbers))
     check_each_output_observed(Y, len(Y), output_names)
@@ -63,10 +77,15 @@ def read_training_table(
     rows = np.flatnonzero(~np.isnan(Y).all(axis=1))
     P, D = numbers.shape[1], Y.shape[1]
     index = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(len(numbers))
-    inputs = InputSpec(estimator, string_names(X), P, crs, index, rows)
+    inputs = InputSpec(estimator, string_names(X), P, crs, index, rows, units=units)
     warnings = (
         *input_warnings(numbers[rows], column_names(X, P), float_spacing(X, P), crs),
         *output_warnings(Y, output_names, float_spacing(y, D), centred=centred),
     )
     x = inputs.to_kernel(numbers[rows])
-    return TrainingTable(inputs, x, Y[rows], output_names, one_dimensional, warnings)
+    if standardise_many and x.shape[1] > MAX_COLUMNS:
+        inputs = replace(inputs, scales=column_scales(x))
+        x = inputs.to_kernel(numbers[rows])
+    return TrainingTable(
+        inputs, x, Y[rows], output_names, one_dimensional, warnings, date_columns(X)
+    )

@@ -3,8 +3,9 @@
 `InputSpec` describes the inputs that a fitted model expects.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +16,11 @@ from sklearn.utils.validation import check_array
 
 from emgpr.geo import CoordinateColumns
 from emgpr.inputs.convert import as_table
+from emgpr.inputs.date_objects import check_no_dates
+from emgpr.inputs.numeric import check_no_date_numbers, days_from_numbers, numeric_columns
+from emgpr.inputs.rows import match_rows
 from emgpr.observations import first_true
+from emgpr.printable import escape_controls
 from emgpr.user_warnings import warn
 
 Array = np.ndarray
@@ -32,7 +37,8 @@ class InputSpec:
     `feature_names` is None unless the training inputs had string names. `index` labels all rows of
     the training table; `rows` are the numbers of the rows in which something was measured. Kernel
     coordinates are the inputs of the kernels: the columns of X, in which points on the sphere
-    replace longitude and latitude.
+    replace longitude and latitude, divided by `scales` if the columns are standardised. `units` are
+    the known units of inputs and outputs, by name.
     """
 
     estimator: str
@@ -41,6 +47,8 @@ class InputSpec:
     crs: str | None
     index: pd.Index
     rows: Int[Array, " N"]
+    scales: Float[Array, " p"] | None = None
+    units: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -57,7 +65,7 @@ class InputSpec:
         """Validate new inputs and return them in kernel coordinates."""
         X = X if is_plain(X) else as_table(X)
         self.check_columns(X)
-        return self.to_kernel(validate_inputs(X, self.estimator))
+        return self.to_kernel(validate_inputs(X, self.estimator, training=False))
 
     def check_columns(self, X: Any) -> None:
         """Raise or warn if the columns differ from those of the training inputs."""
@@ -71,10 +79,12 @@ class InputSpec:
 
     def to_kernel(self, X: Float[Array, "N P"]) -> Float[Array, "N p"]:
         """Return inputs in kernel coordinates; degrees are converted to points on the sphere."""
-        return X if self.crs is None else self.coordinates.to_kernel(X)
+        x = X if self.crs is None else self.coordinates.to_kernel(X)
+        return x if self.scales is None else x / self.scales
 
     def to_user(self, x: Float[Array, "N p"]) -> Float[Array, "N P"]:
         """Convert inputs from kernel coordinates back to the original columns."""
+        x = x if self.scales is None else x * self.scales
         return x if self.crs is None else self.coordinates.from_kernel(x)
 
     def named(self, X: Float[Array, "M P"]) -> Any:
@@ -92,12 +102,16 @@ def is_plain(table: Any) -> bool:
     return False
 
 
-def validate_inputs(X: Any, estimator: str) -> Float[Array, "N P"]:
-    """Return the inputs as a numeric array; `estimator` is the name used in error messages."""
+def validate_inputs(X: Any, estimator: str, *, training: bool = True) -> Float[Array, "N P"]:
+    """Return the inputs as a numeric array; `estimator` is the name used in error messages.
+
+    Columns in which all values are close to zero cannot be used for training.
+    """
     if X is None:
         raise ValueError("X is None; pass one row for each site and one column for each input.")
-    X = X if is_plain(X) else as_table(X)
-    _check_numeric(X, "X", "Encode it as numbers, or leave it out of the inputs.")
+    remedy = "Encode it as numbers, or leave it out of the inputs."
+    X = X if is_plain(X) else numeric_columns(as_table(X), "X", remedy, are_inputs=True)
+    _check_numeric(X, "X", remedy)
     array = check_array(
         X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0, estimator=estimator,
         input_name="X",
@@ -109,22 +123,26 @@ def validate_inputs(X: Any, estimator: str) -> Float[Array, "N P"]:
         )
     names = column_names(X, array.shape[1])
     _check_finite(array, "X", names, "input column", allow_nan=False)
-    _check_range(array, names, "Input column", MAX_INPUT)
-    return array
+    _check_range(array, names, "Input column", MAX_INPUT, training=training)
+    return days_from_numbers(array, names)
 
 
 def validate_outputs(
-    Y: Any, n_rows: int, what: str = "y"
+    Y: Any, n_rows: int, what: str = "y", *, training: bool = True
 ) -> tuple[Float[Array, "N D"], tuple[str, ...], bool]:
-    """Return the outputs as a numeric array, their names, and whether Y was 1-D."""
+    """Return the outputs as a numeric array, their names, and whether Y was 1-D.
+
+    Columns in which all values are close to zero cannot be used for training.
+    """
     if Y is None:
         raise ValueError(
             "This estimator requires y to be passed, but the target y is None. Pass one row for "
             "each site and one column for each output, NaN where an output was not measured."
         )
-    Y = Y if is_plain(Y) else as_table(Y)
     table_name = "Y" if what == "y" else what
-    _check_numeric(Y, table_name, "Outputs must be numbers; write NaN where one was not measured.")
+    remedy = "Outputs must be numbers; write NaN where one was not measured."
+    Y = Y if is_plain(Y) else numeric_columns(as_table(Y), table_name, remedy)
+    _check_numeric(Y, table_name, remedy)
     if isinstance(Y, pd.DataFrame) and not len(Y.columns):
         raise ValueError("Y has no columns; pass at least one output.")
     array = check_array(
@@ -144,7 +162,8 @@ def validate_outputs(
         raise ValueError("Y has no columns; pass at least one output.")
     names = column_names(Y, table.shape[1])
     _check_finite(table, what, names, "output", allow_nan=True)
-    _check_range(table, names, "Output", MAX_OUTPUT)
+    _check_range(table, names, "Output", MAX_OUTPUT, training=training)
+    check_no_date_numbers(table, names)
     return table, names, one_dimensional
 
 
@@ -177,7 +196,9 @@ def validate_observed(
                 f"observed has columns {unknown} that are not outputs of this model; expected "
                 f"columns from {list(names)}."
             )
-        _check_numeric(observed, "observed", "Write NaN where an output is unknown.")
+        remedy = "Write NaN where an output is unknown."
+        observed = numeric_columns(observed, "observed", remedy)
+        _check_numeric(observed, "observed", remedy)
         observed = observed.set_axis([str(c) for c in observed.columns], axis=1)
         observed = observed.reindex(columns=list(names))
     elif one_dimensional and np.ndim(observed) == 1:
@@ -189,11 +210,15 @@ def validate_observed(
             "of these columns."
         )
     frame = pd.DataFrame(np.asarray(observed), columns=list(names))
-    return validate_outputs(frame, n_rows, "observed")[0]
+    return validate_outputs(frame, n_rows, "observed", training=False)[0]
 
 
-def order_outputs(Y: Any, names: Sequence[str]) -> Any:
-    """Put the columns of a frame into the order used in `fit` if they have the same names."""
+def order_outputs(Y: Any, names: Sequence[str], X: Any = None) -> Any:
+    """Put the columns of a frame into the order used in `fit` if they have the same names.
+
+    If X has an index, its labels determine the order of the rows.
+    """
+    Y = match_rows(X, Y, "y")
     if not isinstance(Y, pd.DataFrame) or set(map(str, Y.columns)) != set(names):
         return Y
     return Y.set_axis(list(map(str, Y.columns)), axis=1)[list(names)]
@@ -224,13 +249,17 @@ def float_spacing(table: Any, n: int) -> Float[Array, " n"]:
 
 def _check_numeric(table: Any, what: str, remedy: str) -> None:
     """Raise if a column is not numeric; the message gives its name and the first bad value."""
+    if isinstance(table, list | tuple):
+        with suppress(ValueError):  # scikit-learn's check reports rows of different lengths
+            table = np.asarray(table)
     if isinstance(table, np.ndarray):
         _check_numeric_array(table, what, remedy)
     if isinstance(table, pd.Series):
         table = table.to_frame()
     if not isinstance(table, pd.DataFrame):
         return
-    duplicates = table.columns[table.columns.duplicated()].unique().tolist()
+    names = table.columns.map(str)  # column 1 and column "1" have the same name, too
+    duplicates = names[names.duplicated()].unique().tolist()
     if duplicates:
         raise ValueError(f"{what} has several columns named {duplicates}; rename all but one.")
     for name in table.columns:
@@ -251,6 +280,8 @@ def _check_numeric(table: Any, what: str, remedy: str) -> None:
 def _check_numeric_array(array: np.ndarray, what: str, remedy: str) -> None:
     if array.dtype.kind in "mM":
         raise ValueError(f"{what} holds {array.dtype} values, not numbers. {remedy}")
+    if array.dtype.kind == "O" and array.ndim in (1, 2):
+        check_no_dates(array, what)
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {what} is {array.dtype}. {remedy}")
     if array.dtype.kind in "OUS" and array.ndim in (1, 2):
@@ -294,11 +325,13 @@ def _check_finite(
     )
 
 
-def _check_range(table: Float[Array, "N C"], names: Sequence[str], kind: str, limit: float) -> None:
-    """Raise if the square of the largest value of a column would overflow or underflow."""
+def _check_range(
+    table: Float[Array, "N C"], names: Sequence[str], kind: str, limit: float, *, training: bool
+) -> None:
+    """Raise if the square of a column's largest value would overflow or, in training, underflow."""
     for name, column in zip(names, table.T, strict=True):
         largest = np.abs(column).max(initial=0.0, where=~np.isnan(column))
-        if largest > limit or 0 < largest < 1 / limit:
+        if largest > limit or (training and 0 < largest < 1 / limit):
             raise ValueError(
                 f"{kind} {name!r} reaches {largest:g}, whose square is too "
                 f"{'large' if largest > 1 else 'small'} for 64 bits; expected between "
@@ -348,5 +381,5 @@ def check_feature_names(
 
 
 def _listed(names: Sequence[str]) -> str:
-    lines = "".join(f"- {name}\n" for name in names[:MAX_NAMES])
+    lines = "".join(f"- {escape_controls(name)}\n" for name in names[:MAX_NAMES])
     return lines + ("- ...\n" if len(names) > MAX_NAMES else "")

@@ -1,4 +1,4 @@
-"""Files that contain tables (CSV, Parquet, NetCDF), maps (NetCDF, GeoTIFF) or regions (GeoJSON).
+"""Files of tables (CSV, Excel, Parquet, NetCDF), maps (NetCDF, GeoTIFF) and regions (GeoJSON).
 
 To add a format, add a module that defines a `TableFormat` or `MapFormat`, and list it in
 `registry.py`.

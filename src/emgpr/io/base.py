@@ -32,18 +32,27 @@ class FileFormat:
 class TableFormat(FileFormat):
     """A file format for tables.
 
-    `find_header` searches the lines after the header for one that contains all given column names.
-    It returns the number of this line, counted from 1, or None.
+    `read` takes the path and, if `is_text`, also the separator, decimal mark and encoding, each of
+    which can be None. `find_header` searches the lines after the header for one that contains all
+    given column names. It returns the number of this line, counted from 1, or None. `read_verbatim`
+    takes the same arguments as `read` and returns the cells of a text format as text; it is None
+    for other formats.
     """
 
-    read: Callable[[Path], pd.DataFrame]
+    read: Callable[..., pd.DataFrame]
     write: Callable[[pd.DataFrame, Path], None]
+    read_verbatim: Callable[..., pd.DataFrame] | None = None
     find_header: Callable[[Path, Sequence[str]], int | None] = lambda file, columns: None
+    is_text: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class MapFormat(FileFormat):
-    """A file format for maps (`xarray.Dataset`); `read` is None if the format is lossy."""
+    """A file format for maps (`xarray.Dataset`); `read` is None if the format is lossy.
+
+    If maps in this format are folders, `is_store` tells whether a folder is such a map.
+    """
 
     write: Callable[[Any, Path], None]
     read: Callable[[Path], Any] | None = None
+    is_store: Callable[[Path], bool] | None = None

@@ -1,13 +1,12 @@
 """Path checks, error messages that name the file, and atomic replacement of files."""
 
-import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TypeAlias
 
-PathLike: TypeAlias = str | os.PathLike[str]
+from emgpr.persistence import PathLike as PathLike
+from emgpr.persistence import replacing
 
 SPREADSHEETS = (".xlsx", ".xls", ".ods")
 
@@ -78,18 +77,18 @@ def read_errors(file: Path, format_name: str) -> Iterator[None]:
 
 
 @contextmanager
-def replace_when_complete(file: Path) -> Iterator[Path]:
-    """Yield a temporary path with the same ending; rename it to `file` if no error occurs."""
+def replace_when_complete(file: Path, *, is_folder: bool = False) -> Iterator[Path]:
+    """Yield the path of a draft with the same ending, which replaces `file` if no error occurs.
+
+    See `emgpr.persistence.replacing`. The message of any OSError names the file.
+    """
     check_folder_exists(file)
-    partial = file.with_name(f".{os.getpid()}.{file.name}")
     try:
-        yield partial
-        partial.replace(file)
+        with replacing(file, is_folder=is_folder) as draft:
+            yield draft
     except OSError as error:  # Libraries report a full disk, for example, in different ways.
         reason = " ".join(str(error.strerror or error).split())
         raise OSError(
             f"{file} could not be written ({reason}). Free some disk space, or choose another "
-            "folder."
+            "name or folder."
         ) from error
-    finally:
-        partial.unlink(missing_ok=True)

@@ -1,5 +1,6 @@
 """Maps as GeoTIFF files, for geographic information systems."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +15,23 @@ Array = np.ndarray
 
 
 def _write(data: Any, path: Path) -> None:
-    """Write every two-dimensional variable as a band, with north at the top."""
+    """Write every two-dimensional variable, and every quantile, as a band, with north at the top.
+
+    The file is made in memory, because GDAL ignores errors that occur when it closes a file.
+    """
     rasterio = import_optional("rasterio", "Writing GeoTIFF")
-    bands = {name: data[name] for name in data.data_vars if data[name].ndim == 2}
+    bands = list(_bands(data))
     if not bands:
         raise ValueError(
             "The Dataset has no two-dimensional variable, which a GeoTIFF needs. Pass a map on a "
             "grid, such as the result of predict_grid."
         )
-    rows, columns = _rows_first(data, next(iter(bands.values())).dims)
-    bands = {
-        name: band.transpose(rows, columns)
-        for name, band in bands.items()
+    rows, columns = _rows_first(data, bands[0][1].dims)
+    bands = [
+        (name, band.transpose(rows, columns))
+        for name, band in bands
         if set(band.dims) == {rows, columns}
-    }
+    ]
     first_x, step_x = _first_and_step(np.asarray(data[columns].values, dtype=float), columns)
     first_y, step_y = _first_and_step(np.asarray(data[rows].values, dtype=float), rows)
     northward = step_y >= 0
@@ -36,16 +40,30 @@ def _write(data: Any, path: Path) -> None:
     transform = rasterio.Affine(
         step_x, 0.0, first_x - step_x / 2, 0.0, -abs(step_y), north + abs(step_y) / 2
     )
-    with rasterio.open(
-        path, "w", driver="GTiff", width=data.sizes[columns], height=data.sizes[rows],
-        count=len(bands), dtype="float32", nodata=np.nan, crs=_wkt(data), compress="deflate",
-        transform=transform,
-    ) as file:  # fmt: skip
-        for number, (name, band) in enumerate(bands.items(), start=1):
-            values = np.asarray(band.values, dtype=np.float32)
-            file.write(values[::-1] if northward else values, number)
-            file.set_band_description(number, str(name))
-            file.set_band_unit(number, str(band.attrs.get("units", "")))
+    with rasterio.MemoryFile() as memory:
+        with memory.open(
+            driver="GTiff", width=data.sizes[columns], height=data.sizes[rows],
+            count=len(bands), dtype="float32", nodata=np.nan, crs=_wkt(data), compress="deflate",
+            transform=transform,
+        ) as file:  # fmt: skip
+            for number, (name, band) in enumerate(bands, start=1):
+                values = np.asarray(band.values, dtype=np.float32)
+                file.write(values[::-1] if northward else values, number)
+                file.set_band_description(number, name)
+                file.set_band_unit(number, str(band.attrs.get("units", "")))
+        path.write_bytes(memory.getbuffer())
+
+
+def _bands(data: Any) -> Iterator[tuple[str, Any]]:
+    """Yield two-dimensional variables by name. Quantiles have names such as "Cd_q0.05"."""
+    for name in data.data_vars:
+        variable = data[name]
+        if variable.ndim == 2:
+            yield str(name), variable
+        elif variable.ndim == 3 and "quantile" in variable.dims:
+            for i, p in enumerate(variable["quantile"].values):
+                output = str(name).removesuffix("_quantiles")
+                yield f"{output}_q{p:g}", variable.isel(quantile=i)
 
 
 def _rows_first(data: Any, dims: tuple[Any, Any]) -> tuple[Any, Any]:

@@ -1,5 +1,9 @@
 """Tables and maps as NetCDF 4 files."""
 
+import errno
+import io
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +23,48 @@ def _read(path: Path) -> Any:
 
 
 def _write(data: Any, path: Path) -> None:
-    data.to_netcdf(path, engine=ENGINE)
+    """Write a Dataset; a lazy one is computed and written chunk by chunk."""
+    if data.chunks:  # Workers of a cluster open the file themselves.
+        if shutil.disk_usage(path.parent).free < data.nbytes:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        data.to_netcdf(path, engine=ENGINE)
+        return
+    xarray, h5netcdf = (import_optional(name, f"Writing {NAME}") for name in PACKAGES)
+    with open(path, "w+b", buffering=0) as file:
+        stream = _ErrorsLater(file)
+        store = xarray.backends.H5NetCDFStore(h5netcdf.File(stream, "w"))
+        data.dump_to_store(store)
+        store.close()
+        if stream.error is not None:
+            raise stream.error
+
+
+class _ErrorsLater(io.RawIOBase):
+    """A file that keeps the first error in writing instead of raising it.
+
+    HDF5 cannot close a file after an error in writing, and crashes when the interpreter exits.
+    """
+
+    def __init__(self, file: io.RawIOBase) -> None:
+        self.error: OSError | None = None
+        self.seek, self.tell, self.readinto = file.seek, file.tell, file.readinto  # type: ignore
+        self._file = file
+
+    def write(self, data: Any) -> int:
+        rest = memoryview(data).cast("B")
+        try:
+            while len(rest):
+                rest = rest[self._file.write(rest) or 0 :]
+        except OSError as error:
+            self.error = self.error or error
+        return memoryview(data).nbytes
+
+    def truncate(self, size: int | None = None) -> int:
+        try:
+            return self._file.truncate(size)
+        except OSError as error:
+            self.error = self.error or error
+            return size or 0
 
 
 def _read_table(path: Path) -> pd.DataFrame:
@@ -41,11 +86,17 @@ def _write_table(table: pd.DataFrame, path: Path) -> None:
     xarray = import_optional("xarray", f"Writing {NAME}")
     units = table.attrs.get("units", {})
     columns = {
-        str(name): ("site", table[name].to_numpy(), {"units": units[name]} if name in units else {})
+        str(name): ("site", _values(table[name]), {"units": units[name]} if name in units else {})
         for name in table.columns
     }
     attributes = {"Conventions": "CF-1.11", "featureType": "point"}
     _write(xarray.Dataset(columns, attrs=attributes), path)
+
+
+def _values(column: pd.Series) -> Any:
+    """Return the values of a column. In a column of text, missing values become empty text."""
+    is_text = column.dtype == object or isinstance(column.dtype, pd.StringDtype)
+    return (column.fillna("").astype(str).astype(object) if is_text else column).to_numpy()
 
 
 TABLES = TableFormat(

@@ -7,6 +7,8 @@ from pathlib import Path
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
+from emgpr.io.cells import is_text_type, read_text_columns
+from emgpr.io.delimited_text import SEPARATORS
 from emgpr.io.files import (
     PathLike,
     existing_file,
@@ -15,18 +17,33 @@ from emgpr.io.files import (
     replace_when_complete,
 )
 from emgpr.io.registry import TABLE_FORMATS
+from emgpr.user_warnings import warn
 
 MAX_NAMES = 30  # maximum number of column names in an error message
 
 
-def read_table(path: PathLike, columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """Read a table, or only the given columns, from a CSV, Parquet or NetCDF file.
+def read_table(
+    path: PathLike,
+    columns: Sequence[str] | None = None,
+    *,
+    missing: Sequence[str] = (),
+    separator: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+) -> pd.DataFrame:
+    """Read a table, or only the given columns, from a CSV, Excel, Parquet or NetCDF file.
 
-    The ending of the file name determines the format. The separator of a CSV file (comma,
-    semicolon, tab or spaces) is detected from its header. If it is not a comma, numbers can have
-    decimal commas. Lines before the header that begin with "#" are comments. NetCDF variables
-    become columns, with one row for each combination of coordinates for which at least one
-    variable has a value. Units in a NetCDF file are returned in `attrs["units"]`.
+    The ending of the file name determines the format. NetCDF variables become columns, with one row
+    for each combination of coordinates for which at least one variable has a value. Units in a
+    NetCDF file are returned in `attrs["units"]`.
+
+    In columns of text, the codes in `missing` and common codes such as "n.d." become NaN, and
+    values below a detection limit, such as "<0.5", become half the limit; a warning says which. ISO
+    dates become `datetime64`. A column that contains other text remains text.
+
+    `separator` (comma, semicolon, tab or spaces), `decimal` (point or comma) and `encoding`
+    describe a CSV file; by default, they are detected. Lines before the header that begin with "#"
+    are comments. The header can also be that of a GeoEAS file, as used by GSLIB.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -39,24 +56,65 @@ def read_table(path: PathLike, columns: Sequence[str] | None = None) -> pd.DataF
     if not file.stat().st_size:
         raise ValueError(f"{file} is empty (0 bytes). Download or create it again.")
     file_format.check_installed("Reading")
+    layout = {"separator": separator, "decimal": decimal, "encoding": encoding}
+    _check_layout(file, layout, is_text=file_format.is_text)
     with read_errors(file, file_format.name):
-        table = file_format.read(file)
+        table = file_format.read(file, **(layout if file_format.is_text else {}))
     if not len(table.columns):
         raise ValueError(f"{file} has no columns. Check that it is the right file.")
-    if columns is None:
-        return table
-    names = [str(name) for name in table.columns]
-    missing = [name for name in columns if name not in names]
-    if missing:
-        line = file_format.find_header(file, columns)
-        raise ValueError(_no_column_message(file, missing, names, line))
-    repeated = [name for name in columns if name in table.attrs.get("repeated", [])]
-    if repeated:
+    if columns is not None:
+        names = [str(name) for name in table.columns]
+        absent = [name for name in columns if name not in names]
+        if absent:
+            line = file_format.find_header(file, columns)
+            raise ValueError(_no_column_message(file, absent, names, line))
+        repeated = [name for name in columns if name in table.attrs.get("repeated", [])]
+        if repeated:
+            raise ValueError(
+                f"{file} has several columns named {repeated[0]!r}; expected distinct names. "
+                "Rename these columns."
+            )
+        table = table.set_axis(names, axis=1)[list(columns)]
+    table, messages = _interpret(table, missing, decimal)
+    for message in messages:
+        warn(f"{file}: {message}")
+    return table
+
+
+def _check_layout(file: Path, layout: dict[str, str | None], *, is_text: bool) -> None:
+    """Raise if an option for text files is invalid, or given for another file."""
+    given = [name for name, value in layout.items() if value is not None]
+    if given and not is_text:
         raise ValueError(
-            f"{file} has several columns named {repeated[0]!r}; expected distinct names. Rename "
-            "these columns."
+            f"{file} is not a text file, so that its {given[0]} cannot be set. Leave this option "
+            "out."
         )
-    return table.set_axis(names, axis=1)[list(columns)]
+    if layout["decimal"] not in (None, ".", ","):
+        raise ValueError(
+            f"The decimal mark is {layout['decimal']!r}; expected a point or a comma ('.' or ',')."
+        )
+    separator = layout["separator"]
+    if separator is not None and len(separator) != 1 and separator not in SEPARATORS:
+        raise ValueError(
+            f"The separator is {separator!r}; expected a single character, or one of "
+            "comma, semicolon, tab and space."
+        )
+    if separator is not None and SEPARATORS.get(separator, separator) == layout["decimal"]:
+        raise ValueError("The separator and the decimal mark are the same; expected two different.")
+
+
+def _interpret(
+    table: pd.DataFrame, missing: Sequence[str], decimal: str | None
+) -> tuple[pd.DataFrame, list[str]]:
+    """Convert columns of text that contain numbers, and return messages about what was converted.
+
+    The codes in `missing` are removed first.
+    """
+    assume = bool(table.attrs.get("decimal_comma", False))
+    numbers, messages = read_text_columns(
+        without_codes(table, missing) if missing else table, decimal, assume=assume
+    )
+    return (without_codes(numbers, missing) if missing else numbers), messages
 
 
 def write_table(table: pd.DataFrame, path: PathLike) -> None:
@@ -84,7 +142,7 @@ def without_codes(table: pd.DataFrame, codes: Sequence[str]) -> pd.DataFrame:
         column = table.iloc[:, i]
         if is_numeric_dtype(column):
             clean.isetitem(i, column.mask(column.isin(numbers)).to_numpy())
-        else:
+        elif is_text_type(column.dtype):
             text = column.astype(object).map(lambda value: str(value).strip())
             kept = column.astype(object).mask(text.isin(list(codes)))
             values = pd.to_numeric(kept, errors="coerce")

@@ -23,14 +23,16 @@ from emgpr.latents.fit import (
     learner_by_name,
     learners_per_output,
 )
-from emgpr.latents.kernel_choice import choose_kernels
+from emgpr.latents.kernel_choice import MAX_COLUMNS, choose_kernels, shares_length_scale
 from emgpr.latents.product_of_experts import PoE
 from emgpr.latents.registry import LEARNERS
 from emgpr.latents.search_space import (
     SearchSpace,
+    column_scales,
     is_length_scale,
     nearest_pairs,
     search_space,
+    typical_distances,
 )
 from emgpr.latents.sparse import DTC, FITC, PITC, VFE
 from emgpr.latents.variogram import Variogram
@@ -39,6 +41,7 @@ __all__ = [
     "DTC",
     "FITC",
     "LEARNERS",
+    "MAX_COLUMNS",
     "PITC",
     "VFE",
     "BaseLearner",
@@ -56,6 +59,7 @@ __all__ = [
     "check_settings",
     "choose_kernels",
     "choose_learner",
+    "column_scales",
     "fit_external_latents",
     "fit_latents",
     "is_external",
@@ -64,4 +68,6 @@ __all__ = [
     "learners_per_output",
     "nearest_pairs",
     "search_space",
+    "shares_length_scale",
+    "typical_distances",
 ]

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.gaussian_process.kernels import RBF, Kernel, Matern
 
+from emgpr.arrays import solve
 from emgpr.kernels import split_noise
 from emgpr.latents.base import Latent, LatentLearner
 
@@ -121,5 +122,5 @@ def _standardise(y: Float[Array, " n"]) -> Float[Array, " n"]:
 def _log_likelihood(latent: Latent | None, x: Float[Array, "n P"], y: Float[Array, " n"]) -> float:
     """Return the log-likelihood of y under `latent`, or under white noise if `latent` is None."""
     cov = np.eye(len(y)) if latent is None else latent.kernel(x) + latent.noise * np.eye(len(y))
-    fit = y @ np.linalg.solve(cov, y) + np.linalg.slogdet(cov)[1]
+    fit = y @ solve(cov, y[:, None])[:, 0] + np.linalg.slogdet(cov)[1]
     return float(-0.5 * (fit + len(y) * np.log(2 * np.pi)))

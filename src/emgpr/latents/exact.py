@@ -3,7 +3,11 @@
 from dataclasses import dataclass
 
 from emgpr.latents.base import Work
-from emgpr.latents.maximum_likelihood import EVALUATIONS, LikelihoodLearner, search_work
+from emgpr.latents.maximum_likelihood import (
+    LikelihoodLearner,
+    search_work,
+    typical_evaluations,
+)
 
 
 @dataclass
@@ -21,8 +25,9 @@ class Exact(LikelihoodLearner):
 
     def work(self, n: int) -> Work:
         """Return the time and memory needed to fit one kernel to n readings of an output."""
-        parts = search_work(n, likelihoods=1, n_readings=n)
-        return Work("exact likelihood", n, 1, EVALUATIONS, parts, ((n, 1),))
+        times = typical_evaluations(n)
+        parts = search_work(n, times, likelihoods=1, n_readings=n)
+        return Work("exact likelihood", n, 1, times, parts, ((n, 1),))
 
     def describe_approximation(self, n: int) -> str:
         """Return an empty description, because nothing is approximated."""

@@ -11,7 +11,11 @@ from jaxtyping import Float, Int
 from sklearn.gaussian_process.kernels import Kernel
 
 from emgpr.latents.base import Work
-from emgpr.latents.maximum_likelihood import EVALUATIONS, LikelihoodLearner, search_work
+from emgpr.latents.maximum_likelihood import (
+    LikelihoodLearner,
+    search_work,
+    typical_evaluations,
+)
 from emgpr.latents.objective import negative_log_likelihood
 from emgpr.observations import Observations
 from emgpr.optimize import Objective
@@ -74,8 +78,9 @@ class PoE(LikelihoodLearner):
     def work(self, n: int) -> Work:
         """Return the time and memory needed to fit one kernel to n readings of an output."""
         L, size = self.batch_counts(n)
-        parts = search_work(n, likelihoods=L, n_readings=size)
-        return Work("poe, likelihoods of batches", size, L, EVALUATIONS, parts, ((size, L),))
+        times = typical_evaluations(L * size)
+        parts = search_work(n, times, likelihoods=L, n_readings=size)
+        return Work("poe, likelihoods of batches", size, L, times, parts, ((size, L),))
 
     def describe_approximation(self, n: int) -> str:
         """Describe how the likelihood of n readings is approximated; return "" if it is exact.

@@ -28,7 +28,7 @@ from emgpr.covariance.lmc import LOG_2PI
 from emgpr.kernels import Pairs, evaluate_kernel
 from emgpr.latents.base import Work
 from emgpr.latents.inducing import inducing_points, neighbour_blocks
-from emgpr.latents.maximum_likelihood import EVALUATIONS, LikelihoodLearner, search_work
+from emgpr.latents.maximum_likelihood import LikelihoodLearner, search_work
 from emgpr.latents.residual_covariance import (
     BlockResidual,
     DiagonalResidual,
@@ -44,10 +44,10 @@ from emgpr.optimize import Objective
 SITES_PER_BLOCK = 1024  # number of sites processed together
 # Added to the diagonal of K_mm, relative to its mean: K_mm is nearly singular for smooth kernels.
 RELATIVE_JITTER = 1e-8
-# Values for planning, fitted to measured times: the number of floating-point operations for each
-# reading and pair of inducing points, the number of factorisations of matrices of the size of K_mm,
-# and the number of arrays with a row for each site in a block and a column for each inducing point.
-OPERATIONS, FACTORISATIONS, ARRAYS = 14.0, 4, 12.0
+# Values for planning, fitted to measured times: the number of evaluations, of floating-point
+# operations for each reading and pair of inducing points, of factorisations of matrices of the size
+# of K_mm, and of arrays with a row for each site in a block and a column for each inducing point.
+EVALUATIONS, OPERATIONS, FACTORISATIONS, ARRAYS = 20, 14.0, 4, 12.0
 
 
 @dataclass
@@ -158,6 +158,7 @@ class Sparse(LikelihoodLearner):
         n_blocks = n / block_size
         parts = search_work(
             n,
+            EVALUATIONS,
             likelihoods=FACTORISATIONS,
             n_readings=m,
             blocks=2 * n_blocks if correlated else 0.0,

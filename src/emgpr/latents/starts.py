@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from sklearn.gaussian_process.kernels import Kernel
 
+from emgpr.arrays import eigh
 from emgpr.kernels import Pairs, evaluate_kernel
 from emgpr.latents.objective import negative_log_likelihood, with_noise_prior
 from emgpr.latents.search_space import SearchSpace
@@ -99,7 +100,7 @@ def _with_best_noise(
     n_noises = len(search.starts) // search.n_kernels
     thetas, initial = search.starts[::n_noises, :-1], search.starts[:n_noises, -1]
     noises = np.unique(np.clip([*NOISE_GRID, *initial], *search.bounds[-1]))
-    eigenvalues, U = np.linalg.eigh(evaluate_kernel(kernel, thetas, Pairs(table.x))[0])
+    eigenvalues, U = eigh(evaluate_kernel(kernel, thetas, Pairs(table.x))[0])
     variances = np.maximum(eigenvalues, 0.0)[:, None, :] + np.exp(noises)[:, None]
     levels = np.exp(noises)[:, None, None]
     starts = []

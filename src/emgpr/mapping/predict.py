@@ -10,7 +10,7 @@ from emgpr import geo
 from emgpr.dask import lazy_cells
 from emgpr.inputs import InputSpec, is_lazy
 from emgpr.io import read_region
-from emgpr.mapping.variables import MapVariables, units_by_name
+from emgpr.mapping.variables import MapVariables, map_title, units_by_name
 from emgpr.optional_imports import import_optional
 from emgpr.user_warnings import warn
 from emgpr.version import __version__
@@ -36,7 +36,7 @@ def predict_grid(
             f"predict_grid needs a model with two input columns, but this model has {len(names)}: "
             f"{names}. Use predict_dataset with a Dataset that contains all input columns."
         )
-    by_name = units_by_name(units, variables.outputs, names)
+    by_name = units_by_name(units, variables.outputs, names, inputs.units)
     model_crs, map_crs = inputs.crs, crs or inputs.crs
     degrees = geo.is_geographic(map_crs)
     if model_crs is None and degrees:
@@ -72,13 +72,13 @@ def predict_dataset(
     """Predict at every cell of a Dataset; see `GPRegressor.predict_dataset`."""
     xarray = import_optional("xarray", "A map")
     inputs = variables.predictor.inputs
-    columns = [_find_input(data, name, inputs) for name in inputs.names]
+    columns = [_dates_as_days(_find_input(data, name, inputs)) for name in inputs.names]
     if not any(column.dims for column in columns):
         raise ValueError(
             "The inputs in the Dataset have no dimensions; expected at least one input along a "
             "dimension."
         )
-    by_name = units_by_name(units, variables.outputs, inputs.names)
+    by_name = units_by_name(units, variables.outputs, inputs.names, inputs.units)
     dims = _map_dims(columns, inputs.names)
     if is_lazy(data):
         values = lazy_cells(
@@ -108,7 +108,7 @@ def _as_dataset(
         dict(coordinates) | variables.coordinates(),
         mapped,
         crs=crs,
-        title=f"Predictions of {', '.join(variables.outputs)}",
+        title=map_title(variables.outputs),
         source=f"Gaussian process regression ({estimator}) on {n_sites} sites, emgpr {__version__}",
         comment=variables.comment(),
         history=f"{estimator}.{call}",
@@ -143,6 +143,13 @@ def _map_dims(columns: Sequence[Any], names: Sequence[str]) -> tuple[str, ...]:
     if separate and not any({*x, *y} <= {*column.dims} for column in columns):
         spatial = [*y, *x]
     return (*(dim for dim in dims if dim not in spatial), *spatial)
+
+
+def _dates_as_days(column: Any) -> Any:
+    """Return dates as days since 1970-01-01, as in tables, and other variables unchanged."""
+    if column.dtype.kind != "M":
+        return column
+    return (column - np.datetime64("1970-01-01", "ns")) / np.timedelta64(1, "D")
 
 
 def _find_input(data: Any, name: str, inputs: InputSpec) -> Any:

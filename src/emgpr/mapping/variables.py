@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from emgpr.geo import Variable, variable_name
+from emgpr.parameter_checks import with_string_keys
 from emgpr.predictor import Predictor
 from emgpr.statistics import Statistic, requested
 
@@ -120,6 +121,21 @@ class MapVariables:
         return f"Each output is the {centre} of {what}."
 
 
+def map_title(outputs: Sequence[str]) -> str:
+    """Return the title of a map of these outputs."""
+    return f"Predictions of {', '.join(outputs)}"
+
+
+def select_map_outputs(data: Any, outputs: Sequence[str]) -> Any:
+    """Return a map with the variables of these outputs only."""
+    kept = []
+    for output in outputs:
+        centre = variable_name(output)
+        kept += [centre, *data[centre].attrs["ancillary_variables"].split()]
+    kept += [name for name in data.data_vars if not data[name].dims]  # the reference system
+    return data[kept].assign_attrs(title=map_title(outputs))
+
+
 def _check_names(outputs: Sequence[str], statistics: Sequence[Statistic]) -> None:
     """Raise ValueError if two variables of a map would have the same name."""
     suffixes = {"", "_std", "_quantiles", "_exceedance", *(s.suffix for s in statistics)}
@@ -132,20 +148,25 @@ def _check_names(outputs: Sequence[str], statistics: Sequence[Statistic]) -> Non
         )
 
 
-def units_by_name(given: Any, outputs: Sequence[str], inputs: Sequence[str]) -> dict[str, str]:
-    """Return a dict from column names to units. A single given unit applies to all outputs.
+def units_by_name(
+    given: Any, outputs: Sequence[str], inputs: Sequence[str], stored: Mapping[str, str]
+) -> dict[str, str]:
+    """Return a dict from column names to units: those given, or else those stored.
 
-    >>> units_by_name("mg/kg", ["Cd", "Ni"], ["x"])
-    {'Cd': 'mg/kg', 'Ni': 'mg/kg'}
+    A single given unit applies to all outputs.
+
+    >>> units_by_name("mg/kg", ["Cd", "Ni"], ["x"], {"Cd": "ppm", "x": "km"})
+    {'Cd': 'mg/kg', 'x': 'km', 'Ni': 'mg/kg'}
     """
     if given is None:
-        return {}
+        return dict(stored)
     if isinstance(given, str):
-        return dict.fromkeys(outputs, given)
+        return {**stored, **dict.fromkeys(outputs, given)}
+    given = with_string_keys(given, "units")
     unknown = [name for name in given if name not in (*outputs, *inputs)]
     if unknown:
         raise ValueError(
             f"units has {unknown}, which are neither outputs nor inputs of this model; expected "
             f"any of the outputs {list(outputs)} and inputs {list(inputs)}."
         )
-    return dict(given)
+    return {**stored, **given}

@@ -10,10 +10,21 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
+from emgpr.arrays import eigvalsh
 from emgpr.geo import n_input_columns
 from emgpr.kernels import kernel_matrix
 from emgpr.persistence import ModelFileError
-from emgpr.transforms import FittedTransformer, NormalScore, OutputScaler, Transform, YeoJohnson
+from emgpr.transforms import (
+    Bounded,
+    Composition,
+    FittedTransformer,
+    Link,
+    NormalScore,
+    OutputScaler,
+    PointMass,
+    Transform,
+    YeoJohnson,
+)
 
 Array = np.ndarray
 
@@ -97,6 +108,9 @@ def check_scaler(scaler: OutputScaler, D: int) -> None:
     expect(isinstance(scaler.one_dimensional, bool), "'one_dimensional' is neither true nor false")
     expect(D == 1 or not scaler.one_dimensional, "a one-dimensional y has several outputs")
     check_names("output names", scaler.names, D)
+    for whole in scaler.compositions:
+        valid = isinstance(whole, Composition) and whole.total > 0 and len(whole.outputs) > 1
+        expect(valid and set(whole.outputs) <= set(range(D)), "a composition is invalid")
     specs = scaler.specs
     expect(isinstance(specs, tuple) and len(specs) == D, "not every output has a transform")
 
@@ -140,7 +154,7 @@ def check_noise(noise: Array, variances: Array) -> None:
     expect(positive, "a noise variance is negative")
     rounding = 1e-8 * noise.max()
     expect(bool((np.abs(noise - noise.T) <= rounding).all()), "the noise is not symmetric")
-    definite = bool(np.linalg.eigvalsh(noise).min() >= -rounding)
+    definite = bool(eigvalsh(noise).min() >= -rounding)
     expect(definite, "the noise is not a covariance matrix")
 
 
@@ -160,6 +174,12 @@ def check_kernels(name: str, kernels: Any, n: int, x: Array) -> None:
 def _check_transform(transform: Any, u: float) -> None:
     """Check that a transform is valid, and invertible at u, the mean of transformed readings."""
     expect(isinstance(transform, Transform), f"{shown(transform)} is not a transform")
+    if isinstance(transform, Bounded):
+        link, masses = transform.link, (transform.at_lower, transform.at_upper)
+        expect(isinstance(link, Link) and link.width > 0, "the width of a transform is invalid")
+        expect(link.lower < link.upper, "the bounds of a transform are invalid")
+        expect(all(isinstance(m, PointMass | None) for m in masses), "a mass is invalid")
+        _check_transform(transform.shape, 0.0)
     if isinstance(transform, YeoJohnson):
         valid = transform.spread > 0 and 0 <= transform.power <= 2
         expect(valid, f"{transform} is not a valid transform")

@@ -5,6 +5,7 @@ A file stores the fitted parameters and the training data. Everything else is co
 
 import platform
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -24,7 +25,15 @@ from emgpr.persistence import (
     read,
     write,
 )
-from emgpr.transforms import TRANSFORMS, FittedTransformer, OutputScaler
+from emgpr.transforms import (
+    TRANSFORMS,
+    Bounded,
+    Composition,
+    FittedTransformer,
+    Link,
+    OutputScaler,
+    PointMass,
+)
 from emgpr.version import __version__
 
 OwnClasses = Iterable[Any]
@@ -33,8 +42,8 @@ Model = TypeVar("Model")
 FORMAT = "emgpr model"
 VERSION = 2  # Older versions can be read; tests/model_files/fixtures has files of each version.
 RECORDS: tuple[type, ...] = (
-    FittedTransformer, *TRANSFORMS.values(), *LEARNERS.values(), Borrowed, OutputScaler,
-    ResolvedParams,
+    Bounded, Composition, FittedTransformer, Link, PointMass, *TRANSFORMS.values(),
+    *LEARNERS.values(), Borrowed, OutputScaler, ResolvedParams,
 )  # fmt: skip
 # Names of records in files of version 1 that differ from the present names.
 RECORDS_V1: dict[str, Callable[..., Any]] = {
@@ -44,12 +53,17 @@ RECORDS_V1: dict[str, Callable[..., Any]] = {
 }
 
 
-def save_model(cls: type[Any], state: dict[str, Any], path: PathLike) -> None:
-    """Write the state of a fitted model to a file, after checking that it can be read again."""
+def save_model(
+    cls: type[Any], state: dict[str, Any], path: PathLike, units: Mapping[str, str]
+) -> None:
+    """Write the state of a fitted model to a file, after checking that it can be read again.
+
+    The units are stored outside the state, so that versions without units can read the file too.
+    """
     tree, arrays, own = encode(state, RECORDS)
     _rebuild(cls, f"The state of this {cls.__name__}", tree, arrays, own, VERSION)
     header = {"format": FORMAT, "version": VERSION, "class": cls.__name__, **provenance()}
-    write(path, {**header, "state": tree}, arrays)
+    write(path, {**header, "units": dict(units), "state": tree}, arrays)
 
 
 def load_model(path: PathLike, known: Mapping[str, type[Model]], classes: OwnClasses = ()) -> Model:
@@ -67,7 +81,17 @@ def load_model(path: PathLike, known: Mapping[str, type[Model]], classes: OwnCla
             "load method of that class, or emgpr.load for any class of emgpr."
         )
     own = {value.__name__: value for value in classes}
-    return _rebuild(cls, path, header.get("state"), arrays, own, int(header["version"]))
+    model = _rebuild(cls, path, header.get("state"), arrays, own, int(header["version"]))
+    model.input_spec_ = replace(model.input_spec_, units=_units(header, path))
+    return model
+
+
+def _units(header: Mapping[str, Any], path: PathLike) -> dict[str, str]:
+    """Return the units in the header of a file, which are absent in files of older versions."""
+    units = header.get("units", {})
+    if not isinstance(units, dict) or not all(isinstance(unit, str) for unit in units.values()):
+        raise ModelFileError(f"{path} does not contain a valid model: 'units' is {units!r}.")
+    return units
 
 
 def provenance() -> dict[str, Any]:

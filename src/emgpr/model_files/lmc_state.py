@@ -33,10 +33,10 @@ Array = np.ndarray
 
 FIELDS = frozenset(
     [
-        "settings", "feature_names", "index", "measured", "x", "y", "scaler", "resolved_params",
-        "sites", "batches", "kernels", "noise", "weights", "own_kernels", "own_noise",
-        "without_gain", "history", "log_likelihood", "n_iter", "converged", "conditioning",
-        "n_failed",
+        "settings", "feature_names", "input_scales", "index", "measured", "x", "y", "scaler",
+        "resolved_params", "sites", "batches", "kernels", "noise", "weights", "own_kernels",
+        "own_noise", "without_gain", "history", "log_likelihood", "n_iter", "converged",
+        "conditioning", "n_failed",
     ]
 )  # fmt: skip
 SHAPES = {
@@ -68,6 +68,7 @@ def lmc_state(
     return {
         "settings": settings | {"checkpoint": None},  # A complete fit needs no checkpoint.
         "feature_names": None if inputs.feature_names is None else list(inputs.feature_names),
+        "input_scales": inputs.scales,
         "index": inputs.index,
         "measured": None if measured.all() else measured,
         "x": posterior.observations.x,
@@ -114,6 +115,7 @@ def upgrade_scaler(state: dict[str, Any]) -> OutputScaler:
 
 def check_lmc_state(state: dict[str, Any]) -> None:
     """Raise `ModelFileError` if a field is invalid."""
+    state.setdefault("input_scales", None)  # The first files of version 2 lack this field.
     expect_fields(state.keys(), FIELDS)
     scaler = expect_type(state, "scaler", OutputScaler)
     arrays = {**state, "shift": scaler.shift, "scale": scaler.scale}
@@ -127,6 +129,9 @@ def check_lmc_state(state: dict[str, Any]) -> None:
     check_scaler(scaler, D)
     expect_type(state, "feature_names", list, type(None))
     check_feature_names(state["feature_names"], axes["P"], state["settings"]["crs"])
+    if state["input_scales"] is not None:
+        expect_array("input_scales", state["input_scales"], ["P"], axes)
+        expect(bool((state["input_scales"] > 0).all()), "an input scale is not positive")
     _check_rows(state, N)
     observed = ~np.isnan(state["y"])
     expect(bool(observed.any(axis=1).all()), "an output has no readings")
@@ -150,7 +155,13 @@ def lmc_from_state(
     names, crs = state["feature_names"], state["settings"]["crs"]
     n_features = check_feature_names(names, x.shape[1], crs)
     inputs = InputSpec(
-        estimator, None if names is None else tuple(names), n_features, crs, index, rows
+        estimator,
+        None if names is None else tuple(names),
+        n_features,
+        crs,
+        index,
+        rows,
+        state["input_scales"],
     )
     observations = Observations.from_table(x, state["y"].T)
     ends = np.cumsum(state["batches"], dtype=int)[:-1]

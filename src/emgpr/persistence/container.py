@@ -16,20 +16,17 @@ views of the bytes read from the file, so a forged size cannot make the reader a
 import hashlib
 import json
 import os
-import secrets
-import shutil
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
 from math import prod
-from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any
 
 import numpy as np
 from jaxtyping import Shaped, UInt8
 
+from emgpr.persistence.replace import PathLike, replacing
+
 Array = np.ndarray
-PathLike: TypeAlias = str | os.PathLike[str]
 
 MAGIC = b"\x89emgpr\r\n"
 START_BYTES = len(MAGIC) + 16
@@ -81,7 +78,7 @@ def write(path: PathLike, header: Mapping[str, Any], arrays: Mapping[str, Array]
             "more than `read` accepts. Store long lists as arrays."
         )
     digest = hashlib.sha256()
-    with _replacing(path) as file:
+    with replacing(path) as draft, open(draft, "xb") as file:
         for part in _layout(size, parts):
             digest.update(part)
             file.write(part)
@@ -133,34 +130,6 @@ def _layout(size: int, parts: list[memoryview]) -> Iterator[bytes | memoryview]:
     for part in parts:
         yield part
         yield bytes(-part.nbytes % ALIGNMENT)
-
-
-@contextmanager
-def _replacing(path: PathLike) -> Iterator[BinaryIO]:
-    """Yield a temporary file, which then replaces the target, or is removed after an error."""
-    target = Path(os.path.realpath(path))  # the target of a symbolic link
-    if target.is_dir():  # An empty path denotes the current folder.
-        raise IsADirectoryError(f"{str(path)!r} is a folder; give the name of a file in it.")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {target.parent}; create it first.")
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with open(draft, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            shutil.copymode(target, draft)
-        os.replace(draft, target)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-    with suppress(OSError):  # Some systems cannot write folder entries to disk on request.
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def _read_verified(path: PathLike) -> UInt8[Array, " n"]:

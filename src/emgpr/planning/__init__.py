@@ -3,6 +3,13 @@
 from emgpr.planning.approximations import describe_approximations
 from emgpr.planning.first_look import TableSummary
 from emgpr.planning.fit_costs import plan_fit
-from emgpr.planning.plan import Plan, Step
+from emgpr.planning.plan import Plan, Step, format_bytes
 
-__all__ = ["Plan", "Step", "TableSummary", "describe_approximations", "plan_fit"]
+__all__ = [
+    "Plan",
+    "Step",
+    "TableSummary",
+    "describe_approximations",
+    "format_bytes",
+    "plan_fit",
+]

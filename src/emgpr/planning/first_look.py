@@ -8,7 +8,8 @@ import pandas as pd
 
 from emgpr.inputs import DataWarning, TrainingTable
 from emgpr.parameter_checks import is_auto
-from emgpr.transforms import OutputScaler, candidates, transform_per_output
+from emgpr.printable import escape_controls
+from emgpr.transforms import OutputScaler, bounds_per_output, transforms_to_fit
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,16 @@ class TableSummary:
     inputs: pd.DataFrame
     outputs: pd.DataFrame
     warnings: tuple[DataWarning, ...]  # the warnings that `fit` would issue
+    dates: tuple[str, ...] = ()  # inputs in days since 1970-01-01
 
     @classmethod
-    def build(cls, table: TrainingTable, output_transform: Any) -> "TableSummary":
+    def build(
+        cls,
+        table: TrainingTable,
+        output_transform: Any,
+        output_bounds: Any = "auto",
+        compositions: Any = None,
+    ) -> "TableSummary":
         """Summarise a table; raise if the requested transform cannot be applied to an output."""
         X, Y = table.inputs.to_user(table.x), table.Y
         locations = pd.DataFrame(X)
@@ -42,7 +50,7 @@ class TableSummary:
             "least": np.nanmin(Y, axis=0),
             "median": np.nanmedian(Y, axis=0),
             "greatest": np.nanmax(Y, axis=0),
-            "transform": _transforms(table, output_transform),
+            "transform": _transforms(table, output_transform, output_bounds, compositions),
         }
         return cls(
             table.n_rows,
@@ -53,6 +61,7 @@ class TableSummary:
             pd.DataFrame(ranges, index=pd.Index(table.inputs.names, name="input")),
             pd.DataFrame(outputs, index=pd.Index(table.output_names, name="output")),
             tuple(table.warnings),
+            tuple(table.inputs.names[p] for p in table.dates),
         )
 
     def __str__(self) -> str:
@@ -69,21 +78,33 @@ class TableSummary:
         if self.n_copies:
             locations += f"; {self.n_copies} rows are identical to another row"
         ranges = ", ".join(
-            f"{name} {row['least']:g} to {row['greatest']:g}"
+            f"{name} {self._shown(name, row['least'])} to {self._shown(name, row['greatest'])}"
             for name, row in self.inputs.iterrows()
         )
         table = self.outputs.rename_axis(None).to_string(float_format="{:g}".format)
-        return f"{rows}; {locations}\n{ranges}\n{table}"
+        return escape_controls(f"{rows}; {locations}\n{ranges}\n{table}")
+
+    def _shown(self, name: object, value: float) -> str:
+        """Return an input as text, and days as a date."""
+        if name not in self.dates:
+            return f"{value:g}"
+        return str(pd.Timestamp(value, unit="D").date())
 
 
-def _transforms(table: TrainingTable, output_transform: Any) -> list[str]:
+def _transforms(
+    table: TrainingTable, output_transform: Any, output_bounds: Any, compositions: Any
+) -> list[str]:
     """Return the transform of each output; raise if one cannot be applied."""
-    given = transform_per_output(output_transform, table.output_names)
-    fixed = [None if is_auto(spec) else spec for spec in given]
-    OutputScaler.fit(table.Y, fixed, names=table.output_names).standardise(table.Y)
+    given = transforms_to_fit(output_transform, compositions, table.output_names)
+    bounds = bounds_per_output(output_bounds, table.output_names, table.Y, given)
+    automatic = [None if bound is None else "softplus" for bound in bounds]
+    specs = [a if is_auto(spec) else spec for a, spec in zip(automatic, given, strict=True)]
+    scaler = OutputScaler.fit(
+        table.Y, specs, bounds=output_bounds, compositions=compositions, names=table.output_names
+    )
+    scaler.standardise(table.Y)
+    names = ["none" if spec is None else str(spec) for spec in specs]
     return [
-        f"{candidates(values[~np.isnan(values)])[0] or 'none'} (first guess)"
-        if is_auto(spec)
-        else "none" if spec is None else str(spec)
-        for values, spec in zip(table.Y.T, given, strict=True)
-    ]  # fmt: skip
+        f"{name} (first guess)" if is_auto(spec) else name
+        for name, spec in zip(names, given, strict=True)
+    ]

@@ -1,9 +1,9 @@
 """The cost of a fit, computed from the sizes of its steps and the speed of the machine.
 
 Sizes are known before a fit, but the numbers of likelihood evaluations are not. The numbers assumed
-here are typical; on the Jura and AMSU-A data and on simulated tables, the actual numbers were 0.5
-to 2.5 times as large. With more than 10⁵ sites, validation, standardisation and the construction of
-k-d trees also take time.
+here are typical of the Jura and AMSU-A data and of simulated tables (`benchmarks/planned.py`). The
+number for the joint optimisation grows with the number of parameters. With more than 10⁵ sites,
+validation, standardisation and the construction of k-d trees also take time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,9 +14,14 @@ from jaxtyping import Float
 
 from emgpr.arrays import chunk_bytes, limit_threads
 from emgpr.fitting.defaults import FitSettings, resolve_params
+from emgpr.fitting.input_columns import are_coordinates
 from emgpr.inputs import TrainingTable
 from emgpr.latents import Exact, choose_learner, is_external, learners_per_output
-from emgpr.latents.kernel_choice import CANDIDATES, count_varying_columns
+from emgpr.latents.kernel_choice import (
+    CANDIDATES,
+    count_varying_columns,
+    shares_length_scale,
+)
 from emgpr.observations import Observations
 from emgpr.parallel import Execution
 from emgpr.parameter_checks import is_auto
@@ -30,7 +35,7 @@ from emgpr.planning.problem_size import (
     learner_work,
 )
 from emgpr.planning.speed import SECONDS_PER_CALL, measure_speed
-from emgpr.transforms import candidates, transform_per_output
+from emgpr.transforms import bounds_per_output, candidates, transforms_to_fit
 from emgpr.transforms.automatic import MAX_SITES as MAX_TRANSFORM_SITES
 from emgpr.weights.fit import (
     LOW_RANK_READINGS,
@@ -40,32 +45,39 @@ from emgpr.weights.fit import (
 
 Array = np.ndarray
 
-# Number of evaluations of the likelihood: for a member in step 2; in the joint optimisation on a
-# subsample, on all sites, and with a single latent process; in a sweep over kernels and noise with
-# fixed weights; and after the removal of a latent process.
-STEP_2_EVALUATIONS = 20
-COARSE_EVALUATIONS, JOINT_EVALUATIONS, ONE_LATENT_EVALUATIONS = 20, 50, 30
+# Number of evaluations of the likelihood: for a member in step 2, and for a member with a small
+# batch, which uses Newton's method; in the joint optimisation on a subsample, and with a single
+# latent process; in a sweep over kernels and noise with fixed weights; and after the removal of a
+# latent process.
+STEP_2_EVALUATIONS, SMALL_BATCH_EVALUATIONS = 20, 10
+COARSE_EVALUATIONS, ONE_LATENT_EVALUATIONS = 20, 30
 SWEEP_EVALUATIONS, REFIT_EVALUATIONS = 25, 15
+# Number of evaluations in the joint optimisation, relative to the square root of the number of
+# parameters.
+JOINT_EVALUATIONS = 8.0
+# If noise can be correlated, the joint optimisation is repeated without the latent processes that
+# turn out to be noise. With this many latent processes, there nearly always are such processes.
+MANY_LATENTS = 30
 
 TABLE_PASSES = 700.0  # time per site before step 1, relative to computing one kernel value
 TABLE_COPIES = 5.0  # copies of the table in memory: original, validated, standardised
 EIGEN_TIME = 6.0  # time needed to compute and use eigenvectors, relative to a Cholesky inverse
-# Assumed rank of the low-rank covariance in step 2, relative to the number of readings.
-RELATIVE_RANK = 0.5
+# Assumed rank of the low-rank covariance in step 2, relative to the number of readings: for smooth
+# kernels, and for kernels that are chosen from the data, which are often rough.
+RELATIVE_RANK, RELATIVE_RANK_OF_CHOSEN = 0.5, 1.0
 
 
 def plan_fit(settings: FitSettings, table: TrainingTable, execution: Execution) -> Plan:
     """Return the steps of a fit to this table with these settings, and their costs."""
     observations = Observations.from_table(table.x, table.Y)
     with limit_threads(observations.n_readings):
-        return _plan_fit(settings, observations, table.Y, table.output_names, execution)
+        return _plan_fit(settings, observations, table, execution)
 
 
 def _plan_fit(
     settings: FitSettings,
     observations: Observations,
-    Y: Float[Array, "N D"],
-    names: Sequence[str],
+    table: TrainingTable,
     execution: Execution,
 ) -> Plan:
     device = execution.device
@@ -74,8 +86,8 @@ def _plan_fit(
     load = Workload(settings, observations, params, measure_speed(device), device, n_processes)
     steps = [
         _table(load),
-        *_transforms(load, Y, names),
-        _step_1(load),
+        *_transforms(load, table.Y, table.output_names),
+        _step_1(load, are_coordinates(table.inputs, table.x)),
         *(_weights(load) if settings.couples_outputs else []),
         *plan_safe_transfer(load),
     ]
@@ -99,10 +111,12 @@ def _table(load: Workload) -> Step:
 
 def _transforms(load: Workload, Y: Float[Array, "N D"], names: Sequence[str]) -> Iterator[Step]:
     """Plan the choice of transforms, for which each output is fitted with each candidate."""
-    given = transform_per_output(load.settings.output_transform, names)
+    settings = load.settings
+    given = transforms_to_fit(settings.output_transform, settings.compositions, names)
+    bounds = bounds_per_output(settings.output_bounds, names, Y, given)
     n_candidates = [
-        len(candidates(values[~np.isnan(values)]))
-        for values, spec in zip(Y.T, given, strict=True)
+        len(candidates(values[~np.isnan(values)], bound))
+        for values, bound, spec in zip(Y.T, bounds, given, strict=True)
         if is_auto(spec)
     ]
     n_fits = sum(n for n in n_candidates if n > 1)  # a single candidate needs no fit
@@ -118,8 +132,11 @@ def _transforms(load: Workload, Y: Float[Array, "N D"], names: Sequence[str]) ->
     yield Step("transforms", method, n, n_fits, n, work.evaluations, seconds, memory, sampled)
 
 
-def _step_1(load: Workload) -> Step:
-    """Plan step 1, which fits each output separately."""
+def _step_1(load: Workload, coordinates: bool) -> Step:
+    """Plan step 1, which fits each output separately.
+
+    `coordinates` tells whether all input columns are coordinates of one unit.
+    """
     settings, D, n = load.settings, load.observations.n_outputs, load.max_count
     learner, _ = choose_learner(settings.latent_learner, load.observations)
     learners, external = learners_per_output(learner, D), is_external(learner)
@@ -127,7 +144,8 @@ def _step_1(load: Workload) -> Step:
     if settings.lists_kernels and not external:
         n_fits = max(D, len(settings.kernel))  # type: ignore[arg-type]
     elif settings.chooses_kernel and not external:
-        several = count_varying_columns(load.observations) > 1
+        shared = shares_length_scale(load.observations, coordinates)
+        several = count_varying_columns(load.observations) > 1 and shared
         n_fits = D * (len(CANDIDATES) + several)
         kernels = f", {len(CANDIDATES)} kernels"
         kernels += ", the best also with a length-scale for each column" if several else ""
@@ -165,8 +183,9 @@ def _weights(load: Workload) -> Iterator[Step]:
         n_coarse = _subsample(load, n_weights + D * (D + 1) // 2 + params.n_latents)
         share = (n_coarse / load.member_readings) ** 2
         coarse = L * _likelihood(load, n_coarse, n_values * share)
-        times = JOINT_EVALUATIONS if params.n_latents > 1 else ONE_LATENT_EVALUATIONS
-        seconds = times * once
+        times = _joint_evaluations(load)
+        repeated = min(1.0, params.n_latents / MANY_LATENTS) if params.correlated else 0.0
+        seconds = (1 + repeated) * times * once
         seconds += COARSE_EVALUATIONS * coarse if n_coarse < load.member_readings else 0.0
         yield _optimisation(load, "joint optimisation", _form(load), times, seconds, describe=True)
     elif params.refine:
@@ -180,6 +199,16 @@ def _weights(load: Workload) -> Iterator[Step]:
         yield _optimisation(load, "pruning", method, REFIT_EVALUATIONS, seconds)
 
 
+def _joint_evaluations(load: Workload) -> int:
+    """Return the number of evaluations of the likelihood in the joint optimisation."""
+    params, D = load.params, load.observations.n_outputs
+    if params.n_latents == 1:
+        return ONE_LATENT_EVALUATIONS
+    n_noises = D * (D + 1) // 2 if params.correlated else D
+    n_parameters = load.n_members * params.n_weights * D + n_noises + params.n_latents
+    return min(load.settings.max_iter, round(JOINT_EVALUATIONS * n_parameters**0.5))
+
+
 def _describe_batches(load: Workload) -> str:
     return describe_batches(load.n_members, load.member_sites, load.observations.n_sites)
 
@@ -187,8 +216,8 @@ def _describe_batches(load: Workload) -> str:
 def _step_2(load: Workload, n: int, approximation: str) -> Step:
     """Plan step 2, in which each member uses n readings."""
     L, D, Q = load.n_members, load.observations.n_outputs, load.params.n_latents
-    times = STEP_2_EVALUATIONS
     if load.member_sites * D <= LOW_RANK_READINGS:
+        times = SMALL_BATCH_EVALUATIONS
         # All members are evaluated in one call, so that the Python overhead does not grow with L.
         each = load.speed.likelihood(n, 0.0) - SECONDS_PER_CALL
         seconds = times * (L * each + 2 * SECONDS_PER_CALL)
@@ -196,7 +225,9 @@ def _step_2(load: Workload, n: int, approximation: str) -> Step:
         memory = min(dense, chunk_bytes(load.device))
         method = "dense, all members at once"
         return Step("step 2", method, L * n, L, n, times, seconds, memory, approximation)
-    rank, sites = round(RELATIVE_RANK * n), load.member_sites * n / load.member_readings
+    times, chosen = STEP_2_EVALUATIONS, load.settings.chooses_kernel
+    rank = round((RELATIVE_RANK_OF_CHOSEN if chosen else RELATIVE_RANK) * n)
+    sites = load.member_sites * n / load.member_readings
     eigen = EIGEN_TIME * Q * load.speed.factorisation(sites)
     each = times * load.speed.likelihood(rank, 0.0) + eigen
     seconds = L * each / min(load.n_processes, L)

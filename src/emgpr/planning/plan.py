@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-ACCURACY = 3  # factor by which times can be wrong, because the number of iterations is unknown
+from emgpr.progress import format_duration
+
+ACCURACY = 2  # factor by which times can be wrong, because the number of iterations is unknown
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps of a fit and estimates of time and memory, usually correct within a factor of 3.
+    """The steps of a fit and estimates of time and memory, usually correct within a factor of 2.
 
     `seconds` is the total time of the steps whose time is known, on this machine if nothing else
     runs. `bytes` is the peak memory, not counting Python and its libraries. It includes the table,
@@ -104,21 +106,6 @@ class Plan:
         if not self.approximations:
             return "Nothing is approximated."
         return "\n".join(["Approximated:", *(f"  {line}" for line in self.approximations)])
-
-
-def format_duration(seconds: float) -> str:
-    """Return a duration as text in a suitable unit, with few digits.
-
-    >>> [format_duration(seconds) for seconds in (0.04, 3.4, 95, 9000, 4e5)]
-    ['0.1 s', '3 s', '2 min', '2.5 h', '4.6 days']
-    """
-    if seconds < 1:
-        return f"{max(seconds, 0.1):.1f} s"
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 36 * 3600 else f"{seconds / 86400:.1f} days"
 
 
 def format_bytes(n: float) -> str:

@@ -6,16 +6,17 @@ from typing import Any
 import numpy as np
 
 from emgpr.arrays import chunk_bytes
-from emgpr.cross_validation.evaluate import TRANSFER_CHECK_READINGS
-from emgpr.cross_validation.leave_out import sample_sites
+from emgpr.cross_validation.evaluate import tested_sites
 from emgpr.planning.approximations import describe_conditioning
 from emgpr.planning.plan import Step
 from emgpr.planning.problem_size import BYTES_PER_ENTRY, MATRICES_IN_MEMORY, Workload
 from emgpr.planning.speed import LIKELIHOOD_PASSES, LIKELIHOOD_TIME, SECONDS_PER_CALL
-from emgpr.prediction import exact_is_affordable
+from emgpr.prediction import bounded_conditioning, exact_is_affordable
 from emgpr.prediction.lmc_posterior import DEFAULT_NEIGHBOURS
 
 N_LOCATIONS = 1000
+INVERSE_TIME = 2.0  # time of an inverse and what is computed from it, relative to a likelihood
+SOLVE_TIME = 0.8  # time of the readings at a site given its neighbours, relative to a prediction
 TREE_PASSES = 30.0  # building a k-d tree takes as long as this many passes over all sites
 SHUFFLES, SHUFFLED_SITES = 20, 5000  # number and size of samples for `_sites_around`
 ARRAYS_AT_ONCE = 2.0  # number of covariance matrices of neighbours in memory for each location
@@ -33,27 +34,24 @@ def plan_safe_transfer(load: Workload) -> Iterator[Step]:
     if isinstance(conditioning, str):
         n, n_values = observations.n_readings, load.params.n_latents * load.member_sites**2
         independent = sum(load.speed.likelihood(float(m), m**2) for m in load.counts)
-        seconds = 2 * (L * load.speed.likelihood(n, n_values) + independent)
+        seconds = 2 * INVERSE_TIME * (L * load.speed.likelihood(n, n_values) + independent)
         memory = MATRICES_IN_MEMORY * BYTES_PER_ENTRY * n**2
         yield Step("safe transfer", method, n, L, n, 2, seconds, memory)
         return
-    sampled = observations.n_sites > TRANSFER_CHECK_READINGS
-    sites = (
-        sample_sites(observations, TRANSFER_CHECK_READINGS)
-        if sampled
-        else np.arange(observations.n_sites)
-    )
+    sampled = tested_sites(observations, L, conditioning)
+    sites = np.arange(observations.n_sites) if sampled is None else sampled
     n = int(observations.observed[:, sites].sum())
-    n_problems = len(sites) + n  # by site, and by output
-    width = _sites_around(load, conditioning) + 1
+    around, n_systems = _sites_around(load, conditioning)
+    n_problems = round(len(sites) * (1 + n_systems))  # by site, and by output
+    width = around + 1
     side = width * D
-    each = L * _solve(load, side) + _kernel_values(load, width)
+    each = SOLVE_TIME * (L * _solve(load, side) + _kernel_values(load, width))
     alone = (
         _solve(load, conditioning + 1)
         + _kernel_values(load, conditioning + 1) / load.params.n_latents
     )
     seconds = n_problems * each + 2 * n * alone + 4 * load.site_passes(D * TREE_PASSES)
-    memory = _bytes_around(load, width, n_problems, conditioning)
+    memory = _bytes_around(load, width, n_problems, width)
     memory += _bytes_held(load, TRANSFER_COPIES, len(sites))
     tested = ""
     if len(sites) < observations.n_sites:
@@ -80,13 +78,13 @@ def plan_prediction(load: Workload) -> Step:
     else:
         method = f"from {conditioning} neighbours of each output"
         coupled = load.settings.couples_outputs
-        width = _sites_around(load, conditioning) if coupled else conditioning
+        width = _sites_around(load, conditioning)[0] if coupled else conditioning
         side, n_groups = (width * D, 1) if coupled else (width, D)
         n_matrices = N_LOCATIONS * L * n_groups
         each = L * _solve(load, side) + _kernel_values(load, width)
         seconds = N_LOCATIONS * n_groups * each
         seconds += load.site_passes(D * TREE_PASSES) + L * SECONDS_PER_CALL
-        memory = _bytes_around(load, width, N_LOCATIONS, conditioning)
+        memory = _bytes_around(load, width, N_LOCATIONS, D * conditioning)
         memory += _bytes_held(load, TREE_COPIES, N_LOCATIONS)
     approximation = describe_conditioning(conditioning, load.counts)
     return Step("1000 locations", method, n, n_matrices, side, 1, seconds, memory, approximation)
@@ -98,7 +96,7 @@ def _conditioning(load: Workload) -> Any:
     if conditioning == "auto":
         affordable = exact_is_affordable(load.n_members, _coupled_readings(load))
         return "all" if affordable else DEFAULT_NEIGHBOURS
-    return conditioning if isinstance(conditioning, str) else int(conditioning)
+    return bounded_conditioning(conditioning, load.observations)
 
 
 def _coupled_readings(load: Workload) -> list[float]:
@@ -108,18 +106,23 @@ def _coupled_readings(load: Workload) -> list[float]:
     return load.counts.astype(float).tolist()
 
 
-def _sites_around(load: Workload, n: int) -> int:
+def _sites_around(load: Workload, n: int) -> tuple[int, float]:
     """Return how many sites contain the n nearest readings of each output, in the worst case.
 
-    The number is estimated from random samples, assuming that readings are missing at random.
+    Also return the mean number of distinct sets of such sites if single readings of a site are left
+    out. The reading that is left out is replaced with the next reading of its output, which is
+    often at one of the sites that are used for other outputs. Both numbers are estimated from
+    random samples, assuming that readings are missing at random.
     """
-    observed, rng, largest = load.observations.observed, np.random.default_rng(0), 1
+    observed, rng, largest, n_systems = load.observations.observed, np.random.default_rng(0), 1, []
     N = observed.shape[1]
     for _ in range(SHUFFLES):
         sample = observed[:, rng.integers(N, size=min(SHUFFLED_SITES, N))]
-        nearest = sample & (np.cumsum(sample, axis=1) <= n)
-        largest = max(largest, int(nearest.any(axis=0).sum()))
-    return largest
+        rank = np.where(sample, np.cumsum(sample, axis=1), 0)
+        largest = max(largest, int(((rank > 0) & (rank <= n)).any(axis=0).sum()))
+        used, last = ((rank > 0) & (rank < n)).any(axis=0), (rank == n).any(axis=0)
+        n_systems.append((last & used).any() + (last & ~used).sum())
+    return largest, float(np.maximum(n_systems, 1).mean())
 
 
 def _solve(load: Workload, side: int) -> float:
@@ -132,14 +135,17 @@ def _kernel_values(load: Workload, width: int) -> float:
     return LIKELIHOOD_PASSES / 2 * load.params.n_latents * width**2 * load.speed.value
 
 
-def _bytes_around(load: Workload, width: int, n_locations: int, n_neighbours: int) -> float:
-    """Return the memory for the neighbours of the locations that are processed together."""
+def _bytes_around(load: Workload, width: int, n_locations: int, max_width: int) -> float:
+    """Return the memory for the neighbours of the locations that are processed together.
+
+    The number of these locations is chosen for at most `max_width` sites around each.
+    """
     D, Q = (
         (load.observations.n_outputs, load.params.n_latents)
         if load.settings.couples_outputs
         else (1, 1)
     )
-    each = BYTES_PER_ENTRY * (D * n_neighbours) ** 2 * (3 * D**2 + Q)
+    each = BYTES_PER_ENTRY * max_width**2 * (3 * D**2 + Q)
     at_once = max(1.0, min(n_locations, chunk_bytes(load.device) // each))
     return at_once * (BYTES_PER_ENTRY * width**2 * (ARRAYS_AT_ONCE * D**2 + Q))
 

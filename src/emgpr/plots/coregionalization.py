@@ -1,5 +1,6 @@
 """Heat maps of the correlations between outputs, and of each latent's contribution to them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -10,7 +11,7 @@ from matplotlib.image import AxesImage
 
 from emgpr.estimators import MultiOutputGP
 from emgpr.plots import labels
-from emgpr.plots.panels import check_keeps_readings, create_panels
+from emgpr.plots.panels import check_keeps_readings, create_panels, output_positions
 
 MAX_OUTPUTS_WITH_NUMBERS = 16  # With more, numbers in the cells would be too small to read.
 MAX_OUTPUTS_LARGE_NUMBERS = 6
@@ -18,7 +19,12 @@ MISSING_COLOUR = "#DDDDDD"
 
 
 def coregionalization(
-    model: MultiOutputGP, *, by_latent: bool | None = None, limit: int = 8, axes: Any = None
+    model: MultiOutputGP,
+    *,
+    by_latent: bool | None = None,
+    limit: int = 8,
+    outputs: Sequence[str] | str | None = None,
+    axes: Any = None,
 ) -> np.ndarray:
     """Draw the correlations of the signals at one location, and each latent's contribution.
 
@@ -26,10 +32,11 @@ def coregionalization(
     Σ_q B_q k_q(x, x). The panels of the latents sum to this matrix, so their diagonals show each
     latent's share of the signal variance. If correlated noise was fitted, the last panel shows its
     correlations. `by_latent` determines whether there is a panel for each latent; the default is
-    True for up to `limit` latents. All correlations are on the standardised scale. Returns a flat
-    array of axes.
+    True for up to `limit` latents. `outputs` selects the outputs to draw (default: all). All
+    correlations are on the standardised scale. Returns a flat array of axes.
     """
     check_keeps_readings(model)
+    kept = output_positions(model.output_names_, outputs)
     parts = model.signal_correlations()
     tables = {"correlation of signals": parts.sum(axis=0)}
     if len(parts) > 1 and (len(parts) <= limit if by_latent is None else by_latent):
@@ -38,11 +45,11 @@ def coregionalization(
     noise = noise_correlation(model)
     if noise is not None:
         tables["correlation of noise"] = noise
-    names = labels.tick_labels(model.output_names_)
+    names = labels.tick_labels([model.output_names_[d] for d in kept])
     side = max(2.8, 0.8 + 0.42 * len(names)) + 0.08 * max(max(map(len, names)) - 5, 0)
     panels = create_panels(len(tables), axes, (side, side), 4)
     for (title, table), ax in zip(tables.items(), panels, strict=True):
-        image = _draw_heat_map(ax, table, names)
+        image = _draw_heat_map(ax, table[np.ix_(kept, kept)], names)
         labels.set_title(ax, title, "medium")
     panels[0].figure.colorbar(image, ax=list(panels), shrink=0.8, label="correlation")
     return panels

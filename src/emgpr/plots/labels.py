@@ -1,16 +1,19 @@
 """Labels, titles, ticks and colours for all figures."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import floor, log10
 from textwrap import wrap
 from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
+from matplotlib.axis import Axis, XAxis
 from matplotlib.font_manager import FontProperties
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from sklearn.gaussian_process.kernels import Kernel
 
+from emgpr.inputs.units import unit_in_header
+from emgpr.printable import escape_controls
 from emgpr.transforms import Log, OutputScaler
 
 # The palette of Okabe and Ito, which colour-blind readers can distinguish.
@@ -21,18 +24,20 @@ GREY = "#777777"
 DIVERGING = "PuOr"  # symmetric in lightness, and distinguishable by colour-blind readers
 # Maximum number of characters of a name in a tick label and in a title.
 MAX_TICK_LENGTH, MAX_TITLE_LENGTH = 20, 40
+METRES_PER_KM, MIN_KM_EXTENT = 1000.0, 2000.0  # Shorter axes are labelled in metres.
+MIN_LONG_LABEL = 1e4  # Labels of such coordinates can overlap.
 CENTRED: dict[str, Any] = {"ha": "center", "va": "center"}
 
 Units = Mapping[str, str] | None
 
 
 def escape_math(text: object) -> str:
-    """Escape dollar signs, since matplotlib interprets text between dollar signs as mathematics.
+    """Escape control characters and dollar signs, which matplotlib interprets as mathematics.
 
     >>> escape_math("gold, $/oz")
     'gold, \\\\$/oz'
     """
-    return str(text).replace("$", r"\$")
+    return escape_controls(str(text)).replace("$", r"\$")
 
 
 def shorten(name: object, max_length: int = MAX_TITLE_LENGTH) -> str:
@@ -47,10 +52,72 @@ def shorten(name: object, max_length: int = MAX_TITLE_LENGTH) -> str:
     return text if len(text) <= max_length else f"{text[:half]}…{text[half + 1 - max_length :]}"
 
 
+def known_units(model: object, units: Units) -> dict[str, str]:
+    """Return the units of columns: those given, or else those stored in a fitted model."""
+    return {**getattr(model, "units_", {}), **(units or {})}
+
+
 def with_unit(name: str, units: Units) -> str:
-    """Return an axis label such as "Cd (mg/kg)", or "Cd" if the unit is unknown."""
+    """Return an axis label such as "Cd (mg/kg)", or the name if the unit is unknown or in it.
+
+    >>> with_unit("Cd", {"Cd": "mg/kg"}), with_unit("Zn [mg/kg]", {"Zn [mg/kg]": "mg/kg"})
+    ('Cd (mg/kg)', 'Zn [mg/kg]')
+    """
     unit = (units or {}).get(name, "")
-    return f"{shorten(name)} ({shorten(unit)})" if unit else shorten(name)
+    show_unit = unit and unit_in_header(str(name)) != unit
+    return f"{shorten(name)} ({shorten(unit)})" if show_unit else shorten(name)
+
+
+def have_same_unit(names: Iterable[str], units: Units) -> bool:
+    """Tell whether all known units of these columns are the same.
+
+    >>> have_same_unit(["lon", "lat"], {"lon": "degrees_east", "lat": "degrees_north"})
+    True
+    """
+    found = {str((units or {})[name]) for name in names if name in (units or {})}
+    return len({unit.removesuffix("_east").removesuffix("_north") for unit in found}) < 2
+
+
+def length_unit(unit: str, extent: float) -> tuple[str, float]:
+    """Return the unit in which to label an axis, km for long axes in m, and its size.
+
+    >>> length_unit("m", 24000.0), length_unit("m", 300.0), length_unit("", 24000.0)
+    (('km', 1000.0), ('m', 1.0), ('', 1.0))
+    """
+    return ("km", METRES_PER_KM) if unit == "m" and extent >= MIN_KM_EXTENT else (unit, 1.0)
+
+
+class SparseLocator(MaxNLocator):
+    """Ticks at round multiples of a unit, so few that long labels do not overlap."""
+
+    def __init__(self, unit_size: float) -> None:
+        super().__init__(steps=[1, 2, 2.5, 5, 10], min_n_ticks=1)
+        self.unit_size = unit_size
+
+    def __call__(self) -> Any:
+        """Return the positions of the ticks, given the present size of the axis."""
+        axis: Any = self.axis
+        low, high = sorted(end / self.unit_size for end in axis.get_view_interval())
+        decimals = max(0, 1 - floor(log10(max(high - low, 1e-12))))
+        n_letters = max(len(f"{end:.{decimals}f}") for end in (low, high))
+        # Matplotlib's own estimate assumes that a label is as wide as three letters are high.
+        n_ticks = axis.get_tick_space() * 3 / (0.64 * n_letters + 1)
+        self.set_params(nbins=int(np.clip(n_ticks, 1, 8)))
+        return super().__call__()
+
+
+def set_length_ticks(axis: Axis, unit_size: float) -> None:
+    """Label an axis in a larger unit, and leave out ticks whose labels would overlap.
+
+    Axes with short labels are not changed.
+    """
+    if unit_size == 1 and np.abs(axis.get_view_interval()).max() < MIN_LONG_LABEL:
+        return
+    if isinstance(axis, XAxis):
+        axis.set_major_locator(SparseLocator(unit_size))
+    axis.set_major_formatter(
+        FuncFormatter(lambda value, _: with_minus(f"{value / unit_size:.10g}"))
+    )
 
 
 def abbreviate(names: Iterable[object]) -> list[str]:

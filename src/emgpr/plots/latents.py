@@ -9,9 +9,9 @@ from matplotlib.colors import Normalize
 
 from emgpr.estimators import MultiOutputGP, OnePassGP
 from emgpr.plots import labels
-from emgpr.plots.labels import BLUE, VERMILLION, Units, latent_label, with_unit
-from emgpr.plots.panels import create_panels, label_outer, style_axes
-from emgpr.plots.surface import Locations, draw_band, draw_surface
+from emgpr.plots.labels import BLUE, VERMILLION, Units, known_units, latent_label, with_unit
+from emgpr.plots.panels import create_panels, label_outer, output_positions, style_axes
+from emgpr.plots.surface import Locations, draw_band, draw_surface, label_map_axes
 from emgpr.weights import aligned
 
 N_OUTPUTS_IN_TITLE = 3
@@ -24,6 +24,7 @@ def latents(
     *,
     which: Sequence[int] | None = None,
     limit: int = 12,
+    outputs: Sequence[str] | str | None = None,
     units: Units = None,
     axes: Any = None,
 ) -> np.ndarray:
@@ -33,10 +34,12 @@ def latents(
     and directions of these processes are not identified; they are chosen as in `predict_latents`.
     The processes are dimensionless and have prior variance 1, so the weights are in standard
     deviations of the (transformed) outputs. `which` selects latents by number (default: all). Of
-    their processes, the `limit` processes that contribute the most variance are drawn. For `nodes`,
-    see `maps`. Returns a flat array of axes.
+    their processes, the `limit` processes that contribute the most variance are drawn. `outputs`
+    selects the outputs whose weights are shown (default: all). For `nodes`, see `maps`. Returns a
+    flat array of axes.
     """
-    locations = Locations.build(model, nodes)
+    locations, units = Locations.build(model, nodes), known_units(model, units)
+    kept = output_positions(model.output_names_, outputs)
     processes = strongest_processes(model.weights_, which, limit)
     W = aligned(model.weights_).mean(axis=0)
     names = labels.abbreviate(model.output_names_)
@@ -47,7 +50,7 @@ def latents(
     panels = create_panels(len(processes), axes, size, 4, sharex=True, sharey=not is_line)
     for (q, j), ax in zip(processes, panels, strict=True):
         mean, std, weights = means[:, q, j], stds[:, q, j], W[q, :, j]
-        largest = np.argsort(-np.abs(weights), kind="stable")[:N_OUTPUTS_IN_TITLE]
+        largest = kept[np.argsort(-np.abs(weights[kept]), kind="stable")[:N_OUTPUTS_IN_TITLE]]
         shown = ", ".join(labels.with_minus(f"{names[d]} {weights[d]:+.2f}") for d in largest)
         label = latent_label(model.kernels_[q], q, j if W.shape[-1] > 1 else None)
         labels.set_title(ax, f"{label}\nweights: {shown}", "medium")
@@ -59,8 +62,10 @@ def latents(
             draw_surface(ax, locations, mean, labels.DIVERGING, Normalize(*scale), "neither")
             ax.plot(*sites[locations.axes].to_numpy().T, "k.", markersize=1.5, alpha=0.6)
             ax.set_aspect(aspect)
-    right, up = (*(with_unit(name, units) for name in locations.axes), "latent process")[:2]
-    label_outer(panels, right, up)
+    if is_line:
+        label_outer(panels, with_unit(locations.axes[0], units), "latent process")
+    else:
+        label_map_axes(panels, locations, units)
     return panels
 
 
@@ -69,6 +74,7 @@ def member_weights(
     *,
     which: Sequence[int] | None = None,
     limit: int = 12,
+    outputs: Sequence[str] | str | None = None,
     axes: Any = None,
 ) -> np.ndarray:
     """Draw the weights of each latent process in all ensemble members, and their mean.
@@ -76,12 +82,14 @@ def member_weights(
     Members are drawn as points and their mean as a bar. Weights are identified only up to a sign
     or, for rank k > 1, a rotation, so the weights of all members are first aligned with the
     principal axes of their mean. Latent q has the same kernel in all members, so its weights can be
-    compared. The processes to draw are selected as in `latents`. Returns a flat array of axes.
+    compared. The processes and outputs to draw are selected as in `latents`. Returns a flat array
+    of axes.
     """
-    W = aligned(model.weights_)
+    kept = output_positions(model.output_names_, outputs)
+    W = aligned(model.weights_)[:, :, kept]
     L, _, D, rank = W.shape
     processes = strongest_processes(model.weights_, which, limit)
-    names = labels.tick_labels(model.output_names_)
+    names = labels.tick_labels([model.output_names_[d] for d in kept])
     size = (max(3.0, 1.0 + 0.3 * D), 2.8 + 0.08 * max(max(map(len, names)) - 5, 0))
     panels = create_panels(len(processes), axes, size, 4, sharey=True)
     columns = np.arange(D)

@@ -7,15 +7,22 @@ import numpy as np
 
 from emgpr.estimators import MultiOutputGP
 from emgpr.plots import labels
-from emgpr.plots.labels import Units, shorten, with_unit
-from emgpr.plots.panels import Size, create_panels, keep_first, label_outer, select_outputs
-from emgpr.plots.surface import Locations, colour_scale, draw_band, draw_surface
+from emgpr.plots.labels import Units, known_units, shorten, with_unit
+from emgpr.plots.panels import Size, create_panels, keep_first, select_outputs
+from emgpr.plots.surface import (
+    Locations,
+    colour_scale,
+    draw_band,
+    draw_surface,
+    label_map_axes,
+)
 
 # Perceptually uniform colour maps that colour-blind readers can distinguish.
 PREDICTION_COLOURS, STD_COLOURS = "viridis", "cividis"
 # The colour scales end at these quantiles of the readings and of the standard deviations.
 PREDICTION_QUANTILES, STD_QUANTILES = (0.02, 0.98), (0.0, 0.99)
 INTERVAL = (0.025, 0.975)  # probabilities of the 95% interval
+MAX_FULL_SIZE_SITES = 300  # With more sites, their markers are smaller.
 MAX_COLUMNS = 5  # number of maps side by side
 
 
@@ -35,12 +42,12 @@ def maps(
     shape (M, 2). The grid may have holes. The default grid fills the convex hull of the training
     sites. Readings have the same colour scale as the predictions. The scale is logarithmic for
     outputs with a log transform. `units` is a dict of the units of outputs and inputs, such as
-    `load_jura().units`.
+    `load_jura().units`; the default is `model.units_`. Long axes in metres are labelled in km.
 
     Returns an array of axes of shape (2, D). For a model with one input, the array has shape
     (1, D), and the axes show predictions as lines, with 95% intervals and the readings.
     """
-    locations = Locations.build(model, nodes)
+    locations, units = Locations.build(model, nodes), known_units(model, units)
     X, sites, (_, Y) = locations.X, locations.sites, model.training_data()
     names, scaler = select_outputs(model.output_names_, outputs), model.output_scaler_
     centre, std = model.predict(X, True, statistic=statistic, include_noise=include_noise)
@@ -75,15 +82,18 @@ def maps(
             draw_surface(below, locations, std[:, d], STD_COLOURS, std_scale, "max"),
         )
         colours: Any = {"cmap": PREDICTION_COLOURS, "norm": scale}
-        above.scatter(x, y, c=readings, s=14, linewidths=0.4, edgecolors="white", **colours)
-        below.plot(x, y, "w.", markersize=1.5)
+        # With many sites, smaller markers leave the predictions visible.
+        shrink = min(1.0, np.sqrt(MAX_FULL_SIZE_SITES / len(x)))
+        size = {"s": max(14 * shrink**2, 0.5), "linewidths": 0.4 * shrink}
+        above.scatter(x, y, c=readings, edgecolors="white", **size, **colours)
+        below.plot(x, y, "w.", markersize=max(1.5 * shrink, 0.5))
         labels.set_title(above, f"{shorten(name)}: predicted {statistic}")
         labels.set_title(below, f"{shorten(name)}: standard deviation")
         for bar in bars:
-            bar.ax.set_title(labels.escape_math((units or {}).get(name, "")), fontsize="small")
+            bar.ax.set_title(labels.escape_math(units.get(name, "")), fontsize="small")
     for ax in panels.flat:
         ax.set_aspect(aspect)
-    label_outer(panels, *(with_unit(name, units) for name in locations.axes))
+    label_map_axes(panels, locations, units)
     return panels
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from jaxtyping import Int
 from matplotlib.axes import Axes
 
 from emgpr.estimators import MultiOutputGP
@@ -62,6 +63,18 @@ def select_outputs(names: Sequence[str], outputs: Sequence[str] | str | None) ->
     if not selected:
         raise ValueError(f"outputs is empty; expected at least one of {', '.join(names)}.")
     return selected
+
+
+def output_positions(
+    names: Sequence[str], outputs: Sequence[str] | str | None
+) -> Int[np.ndarray, " d"]:
+    """Return the positions of the outputs to draw among all outputs.
+
+    >>> output_positions(["Cd", "Ni", "Zn"], ["Zn", "Cd"])
+    array([2, 0])
+    """
+    all_names = [str(name) for name in names]
+    return np.array([all_names.index(name) for name in select_outputs(names, outputs)])
 
 
 def check_keeps_readings(model: MultiOutputGP) -> None:

@@ -31,7 +31,7 @@ def measured_against_predicted(
     different colour. By default, the axes are logarithmic for outputs whose intervals are more
     symmetric on a logarithmic scale. Returns a flat array of axes, one for each output.
     """
-    found = cross_validation_of(results)
+    found, units = cross_validation_of(results), labels.known_units(results, units)
     names = select_outputs(list(found.truth.columns), outputs)
     summary = found.summary()
     panels = create_panels(len(names), axes, (3.4, 3.5))

@@ -14,8 +14,16 @@ from scipy.spatial import Delaunay, QhullError
 from emgpr.estimators import MultiOutputGP
 from emgpr.geo.grids import unwrap_longitudes
 from emgpr.inputs import InputSpec
-from emgpr.plots.labels import BLUE, Units, set_log_ticks
-from emgpr.plots.panels import check_keeps_readings, style_axes
+from emgpr.plots.labels import (
+    BLUE,
+    Units,
+    have_same_unit,
+    length_unit,
+    set_length_ticks,
+    set_log_ticks,
+    with_unit,
+)
+from emgpr.plots.panels import check_keeps_readings, label_outer, style_axes
 
 # Default number of nodes along a line, and along the longer side of a map.
 N_NODES_LINE, N_NODES_SIDE = 200, 70
@@ -96,11 +104,31 @@ class Locations:
 
         The aspect is "equal" if both inputs have the same unit.
         """
-        x_unit, y_unit = ((units or {}).get(name) for name in self.axes)
         width, height = np.ptp(self.coordinates, axis=0)
-        if x_unit != y_unit or not width > 0:
+        if not have_same_unit(self.axes, units) or not width > 0:
             return "auto", 1.0
         return "equal", float(np.clip(height / width, 0.35, 2.0))
+
+    def axis_labels(self, units: Units) -> list[tuple[str, float]]:
+        """Return the label of each axis, and the size of the unit in it: 1000 for km, not m."""
+        extent = float(np.ptp(self.coordinates, axis=0).max())
+        found = []
+        for name in map(str, self.axes):
+            given = (units or {}).get(name, "")
+            unit, size = length_unit(given, extent)
+            if unit != given:
+                name = name.removesuffix(f"({given})").removesuffix(f"[{given}]").rstrip()
+            found.append((with_unit(name, {name: unit}), size))
+        return found
+
+
+def label_map_axes(panels: Array, locations: Locations, units: Units) -> None:
+    """Label the axes of maps, in km if they are long and in metres."""
+    (x, x_size), (y, y_size) = locations.axis_labels(units)
+    label_outer(panels, x, y)
+    for ax in panels.flat:
+        set_length_ticks(ax.xaxis, x_size)
+        set_length_ticks(ax.yaxis, y_size)
 
 
 def continuous_longitudes(X: pd.DataFrame, inputs: InputSpec) -> pd.DataFrame:

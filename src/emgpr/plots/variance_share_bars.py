@@ -1,5 +1,7 @@
 """Stacked bars that show how each output's variance is divided among latents and noise."""
 
+from collections.abc import Sequence
+
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
@@ -7,18 +9,24 @@ from matplotlib.colors import to_rgb
 
 from emgpr.estimators import MultiOutputGP, OnePassGP
 from emgpr.plots.labels import CENTRED, latent_label, tick_labels
-from emgpr.plots.panels import create_panel
+from emgpr.plots.panels import create_panel, output_positions
 
 NOISE_COLOUR = "#BBBBBB"
 MIN_LABELLED_SHARE = 0.06  # Narrower bars have no room for a number.
 
 
-def variance_shares(model: MultiOutputGP | OnePassGP, *, ax: Axes | None = None) -> Axes:
+def variance_shares(
+    model: MultiOutputGP | OnePassGP,
+    *,
+    outputs: Sequence[str] | str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the shares of each output's variance that are due to each latent and to the noise.
 
-    The legend includes the length-scale of each latent.
+    The legend includes the length-scale of each latent. `outputs` selects the outputs to draw
+    (default: all).
     """
-    shares = model.variance_shares_
+    shares = model.variance_shares_.iloc[output_positions(model.output_names_, outputs)]
     rows = np.arange(len(shares))
     ax = create_panel(ax, (7, 1.2 + 0.42 * len(shares)))
     colours = [*plt.get_cmap("viridis")(np.linspace(0.08, 0.92, shares.shape[1] - 1)), NOISE_COLOUR]

@@ -6,8 +6,21 @@ from typing import Any, Literal
 import numpy as np
 
 from emgpr.estimators import MultiOutputGP
-from emgpr.plots.labels import BLUE, GREY, VERMILLION, Units, escape_math, set_title, shorten
+from emgpr.inspection import variogram_warnings
+from emgpr.plots.labels import (
+    BLUE,
+    GREY,
+    VERMILLION,
+    Units,
+    escape_math,
+    known_units,
+    length_unit,
+    set_length_ticks,
+    set_title,
+    shorten,
+)
 from emgpr.plots.panels import check_keeps_readings, create_panels, select_outputs, style_axes
+from emgpr.user_warnings import warn
 
 MAX_OUTPUTS_IN_PAIRS = 4  # With more outputs, cross-variograms are not drawn by default.
 MODEL_LAGS = 4  # points of the fitted line per empirical lag
@@ -31,7 +44,9 @@ def variograms(
     True, cross-variograms are drawn as well, and the panels form a triangle; this is the default
     for up to four outputs. Larger points represent more pairs of sites. If very few sites have
     readings of both outputs, the pseudo cross-variogram is drawn instead, and its title says so
-    (see `emgpr.variograms`). The lag is labelled with the unit of the first input in `units`.
+    (see `emgpr.variograms`). The lag is labelled with the unit of the first input in `units`, by
+    default `model.units_`. There is a warning if a fitted variogram is more than twice or less
+    than half as high as the empirical one at large lags.
 
     Returns a flat array of axes. For outputs A, B and C, the order is (A, A), (B, A), (B, B),
     (C, A), …
@@ -45,7 +60,10 @@ def variograms(
     panels = _create_axes(len(names), len(pairs), axes)
     first_input = model.training_data()[0].columns[0]
     is_km = model.input_spec_.coordinates.degrees
-    unit = "km" if is_km else (units or {}).get(first_input, "")
+    unit = "km" if is_km else known_units(model, units).get(first_input, "")
+    unit, unit_size = length_unit(unit, float(empirical["lag"].max()))
+    for message in variogram_warnings(empirical):
+        warn(f"{message} Try another kernel.")
     max_pairs = max(empirical["pairs"].max(), 1)
     for pair, ax in zip(pairs, panels, strict=True):
         points, line = (
@@ -65,6 +83,7 @@ def variograms(
         )  # A variogram of one output has a single name.
         set_title(ax, title + " (pseudo)" * (set(points["kind"]) == {"pseudo"}), "medium")
         ax.set_xlabel(escape_math(f"lag ({unit})") if unit else "lag")
+        set_length_ticks(ax.xaxis, unit_size)
         ax.set_ylabel("semivariance")
     panels[0].legend(loc="lower right", frameon=False, fontsize="small")
     return panels

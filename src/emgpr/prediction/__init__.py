@@ -16,7 +16,11 @@ from emgpr.prediction.lmc_posterior import (
     affordable_conditioning,
     exact_is_affordable,
 )
-from emgpr.prediction.neighbours import condition_on_neighbours, neighbouring_sites
+from emgpr.prediction.neighbours import (
+    bounded_conditioning,
+    condition_on_neighbours,
+    neighbouring_sites,
+)
 from emgpr.prediction.posterior import GaussianMixture, Posterior
 from emgpr.prediction.safe_transfer import SafeTransferPosterior
 
@@ -28,6 +32,7 @@ __all__ = [
     "Posterior",
     "SafeTransferPosterior",
     "affordable_conditioning",
+    "bounded_conditioning",
     "condition",
     "condition_jointly",
     "condition_latents",

@@ -29,6 +29,7 @@ from emgpr.arrays import (
     cholesky,
     chunk_bytes,
     namespace,
+    solve,
     to_device,
     to_numpy,
 )
@@ -198,7 +199,7 @@ def condition_on_sample(
     mean, cov = signals.mean.copy(), signals.cov.copy()
     for rows, s, _ in _patterns(sample):
         cross = cov[:, rows][:, :, s]
-        gain = np.linalg.solve(cross[..., s] + noise[np.ix_(s, s)], cross)
+        gain = solve(cross[..., s] + noise[np.ix_(s, s)], cross)
         residual = sample[rows[:, None], s] - mean[:, rows[:, None], s]
         mean[:, rows] += np.einsum("lms,lmsd->lmd", residual, gain)
         cov[:, rows] -= np.swapaxes(cross, -1, -2) @ gain
@@ -233,7 +234,7 @@ def noise_given_sample(
         part.copy() for part in (signals.mean, signals.cov, prior, remaining)
     )
     for rows, s, u in _patterns(sample):
-        A = np.linalg.solve(noise[np.ix_(s, s)], noise[np.ix_(s, u)]).T
+        A = solve(noise[np.ix_(s, s)], noise[np.ix_(s, u)]).T
         T = np.eye(D)
         T[np.ix_(u, s)] = -A
         mean[:, rows] = mean[:, rows] @ T.T

@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float
 
-from emgpr.arrays import namespace, to_device, to_numpy
+from emgpr.arrays import eigh, namespace, to_device, to_numpy
 from emgpr.covariance import cross_covariance
 from emgpr.kernels import kernel_matrices
 from emgpr.observations import Observations
@@ -59,7 +59,7 @@ def sample_each_location(
 
 def _root(cov: Float[Array, "*b m m"]) -> Float[Array, "*b m m"]:
     """Return R with R Rᵀ = cov."""
-    values, vectors = np.linalg.eigh(cov)
+    values, vectors = eigh(cov)
     return vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
 
 
@@ -71,12 +71,12 @@ def location_blocks(cov: Float[Array, "DM DM"], M: int) -> Float[Array, "M D D"]
 
 def transport_map(S: Float[Array, "M D D"], C: Float[Array, "M D D"]) -> Float[Array, "M D D"]:
     """Return the symmetric A with A S A = C, the optimal transport from N(0, S) to N(0, C)."""
-    values, vectors = np.linalg.eigh(S)
+    values, vectors = eigh(S)
     positive = values > 1e-10 * np.maximum(values[:, -1:], np.finfo(float).tiny)
     root = np.sqrt(np.where(positive, values, 0.0))
     reciprocal = np.where(positive, 1 / np.sqrt(np.where(positive, values, 1.0)), 0.0)
     half = (vectors * root[:, None, :]) @ np.swapaxes(vectors, 1, 2)
     inverse = (vectors * reciprocal[:, None, :]) @ np.swapaxes(vectors, 1, 2)
-    values, vectors = np.linalg.eigh(half @ C @ half)
+    values, vectors = eigh(half @ C @ half)
     middle = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ np.swapaxes(vectors, 1, 2)
     return inverse @ middle @ inverse

@@ -5,8 +5,10 @@ others is
 
     mean_S = y_S − P_SS⁻¹ (P y)_S,   cov_S = P_SS⁻¹
 
-so that one inverse suffices for all sets. `sets` is a table (D, N) of labels; readings with the
-same label are left out together. Predictions include noise, and are NaN where there is no reading.
+so that one inverse suffices for all sets. If readings are predicted from neighbours, there is one
+inverse for all sets at a site that have the same neighbours. `sets` is a table (D, N) of labels;
+readings with the same label are left out together. Predictions include noise, and are NaN where
+there is no reading.
 """
 
 from collections.abc import Iterator
@@ -15,10 +17,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.spatial import KDTree
 
-from emgpr.arrays import chunk_bytes, namespace, to_device, to_device_of, to_numpy
+from emgpr.arrays import chunk_bytes, inv, to_device, to_device_of, to_numpy
 from emgpr.kernels import kernel_matrices
 from emgpr.observations import Observations
-from emgpr.prediction.exact import LMCModel, condition, factor_readings
+from emgpr.prediction.exact import CoupledOutputs, LMCModel, condition, factor_readings
 from emgpr.prediction.neighbours import column_scales, unique_per_row
 from emgpr.prediction.posterior import GaussianMixture
 
@@ -57,7 +59,7 @@ def leave_out(
             gamma, P = L_factor.solve(table.stacked[:, None])[:, 0], L_factor.inverse()
             for S in by_size:
                 at = to_device_of(S, P)
-                inner = namespace(P).linalg.inv(P[at[:, :, None], at[:, None, :]])
+                inner = inv(P[at[:, :, None], at[:, None, :]])
                 shift = to_numpy(inner @ gamma[at][..., None])[..., 0]
                 cov = to_numpy(inner)
                 output, site = d[S // len(sites)], sites[S % len(sites)]
@@ -86,7 +88,7 @@ def leave_out_from_neighbours(
     scale = column_scales(model.kernels, observations.x.shape[1])
     for group in model.coupled_outputs():
         D, labels = len(group.outputs), sets[group.outputs]
-        table, (B, noise) = observations.select_outputs(group.outputs), group.to(device)
+        table = observations.select_outputs(group.outputs)
         search = _RemainingNeighbours(
             table,
             labels,
@@ -94,33 +96,31 @@ def leave_out_from_neighbours(
             n_neighbours,
             many_queries=10 * len(predicted) > observations.n_sites,
         )
-        width = min(D * n_neighbours, observations.n_sites) + 1
-        bytes_each = 8 * width**2 * (3 * D * D + len(group.kernels) + 2)
-        step = max(1, int(chunk_bytes(device) // bytes_each))
         row, label = _problems(table.observed[:, predicted], labels[:, predicted])
-        for start in range(0, len(row), step):
-            rows, left_out = row[start : start + step], label[start : start + step]
+        width = min(D * n_neighbours, observations.n_sites)
+        at_once = max(1, int(chunk_bytes(device) // (8 * D * width)))
+        for start in range(0, len(row), at_once):
+            rows, left_out = row[start : start + at_once], label[start : start + at_once]
             at = predicted[rows]
             neighbours = search.neighbours(at, left_out)
             blocks = np.concatenate([at[:, None], neighbours], axis=1)  # the site itself is first
-            tables = table.at(blocks)
-            excluded = np.moveaxis(labels[:, blocks], 0, 1) == left_out[:, None, None]
-            S = excluded[:, :, 0] & tables.observed[:, :, 0]
+            found = table.at(blocks).observed
+            excluded = found & (np.moveaxis(labels[:, blocks], 0, 1) == left_out[:, None, None])
+            S = excluded[:, :, 0].copy()
             excluded[:, :, 0] = False  # the formula above leaves out the readings S of the site
-            observed = tables.observed & ~excluded
-            tables = Observations(tables.x, np.where(observed, tables.y, 0.0), observed)
-            n = blocks.shape[1]
-            first = np.eye(D * n)[:, ::n]
-            first = np.broadcast_to(first, (len(at), *first.shape))
-            rhs = np.concatenate([first, tables.stacked[..., None]], axis=-1)
-            on_device, rhs = tables.to(device), to_device(rhs, device)
-            K = kernel_matrices(group.kernels, on_device.x)
-            for member in range(model.n_members):
-                L_factor = factor_readings(on_device, B[member], noise, K)
-                solved = to_numpy(L_factor.solve(rhs)[:, ::n])
-                shift, cov = _invert_sets(solved[..., :D], solved[..., D], S)
-                mean = tables.y[:, :, 0] - shift
-                _assign(result, member, rows, group.outputs, S, mean, cov)
+            system, first = _shared_systems(blocks, excluded)
+            n = int((blocks >= 0).sum(axis=1).max())
+            bytes_each = 8 * n**2 * (3 * D * D + len(group.kernels) + 2)
+            step = max(1, int(chunk_bytes(device) // bytes_each))
+            for some in range(0, len(first), step):
+                chosen = first[some : some + step]
+                members = _solve_at_sites(table, blocks[chosen], excluded[chosen], group, device)
+                own = np.flatnonzero((system >= some) & (system < some + step))
+                for member, (P, gamma) in enumerate(members):
+                    shared = system[own] - some
+                    shift, cov = _invert_sets(P[shared], gamma[shared], S[own])
+                    mean = table.y[:, at[own]].T - shift
+                    _assign(result, member, rows[own], group.outputs, S[own], mean, cov)
     return result
 
 
@@ -155,7 +155,7 @@ def leave_out_from_batch(
         signals = condition(remaining, observations.x[at], model, device=device)
         observed, y = observations.observed[:, at].T, observations.y[:, at].T
         both = observed[:, :, None] & observed[:, None, :]
-        P = np.linalg.inv(np.where(both, signals.cov[0] + model.noise, np.eye(D)))
+        P = inv(np.where(both, signals.cov[0] + model.noise, np.eye(D)))
         residual = np.where(observed, y - signals.mean[0], 0.0)
         S = observed & (labels[:, None] == sets[:, at].T)
         shift, cov = _invert_sets(P, (P @ residual[..., None])[..., 0], S)
@@ -258,12 +258,49 @@ def _problems(
     return pairs[:, 0], pairs[:, 1]
 
 
+def _shared_systems(
+    blocks: Int[Array, "m n"], excluded: Bool[Array, "m D n"]
+) -> tuple[Int[Array, " m"], Int[Array, " s"]]:
+    """Return the number of each problem's system of equations, and the first problem of each.
+
+    Problems at one site have the same system if they have the same neighbours and all of the
+    neighbours' readings are used. They differ only in the readings of the site that are left out.
+    """
+    elsewhere = excluded.any(axis=(1, 2))
+    own = np.where(elsewhere, np.arange(len(blocks)), -1)
+    _, first, system = np.unique(
+        np.column_stack([blocks, own]), axis=0, return_index=True, return_inverse=True
+    )
+    return system.reshape(-1), first
+
+
+def _solve_at_sites(
+    table: Observations,
+    blocks: Int[Array, "m n"],
+    excluded: Bool[Array, "m D n"],
+    group: CoupledOutputs,
+    device: str,
+) -> Iterator[tuple[Float[Array, "m D D"], Float[Array, "m D"]]]:
+    """For each member, yield P and P y of the readings at the first site of each block."""
+    D, n = table.n_outputs, int((blocks >= 0).sum(axis=1).max())  # the other sites are −1
+    tables = table.at(blocks[:, :n])
+    observed = tables.observed & ~excluded[..., :n]
+    tables = Observations(tables.x, np.where(observed, tables.y, 0.0), observed)
+    first = np.broadcast_to(np.eye(D * n)[:, ::n], (len(blocks), D * n, D))
+    rhs = to_device(np.concatenate([first, tables.stacked[..., None]], axis=-1), device)
+    tables, (B, noise) = tables.to(device), group.to(device)
+    K = kernel_matrices(group.kernels, tables.x)
+    for member in range(len(B)):
+        solved = to_numpy(factor_readings(tables, B[member], noise, K).solve(rhs)[:, ::n])
+        yield solved[..., :D], solved[..., D]
+
+
 def _invert_sets(
     P: Float[Array, "m D D"], gamma: Float[Array, "m D"], S: Bool[Array, "m D"]
 ) -> tuple[Float[Array, "m D"], Float[Array, "m D D"]]:
     """Return P_SS⁻¹ γ_S and P_SS⁻¹ for every site, given its matrix P, vector γ and set S."""
     both = S[:, :, None] & S[:, None, :]
-    cov = np.linalg.inv(np.where(both, P, np.eye(P.shape[-1])))
+    cov = inv(np.where(both, P, np.eye(P.shape[-1])))
     return (cov @ np.where(S, gamma, 0.0)[..., None])[..., 0], cov
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -37,6 +38,18 @@ def condition_on_neighbours(
         return _condition(table, search, x, group, device)
 
     return model.predict_groups(len(x), predict)
+
+
+def bounded_conditioning(conditioning: Any, observations: Observations) -> Any:
+    """Return "all" for a number of neighbours that no output exceeds; return others unchanged.
+
+    >>> table = Observations.from_table(np.zeros((3, 1)), np.zeros((3, 1)))
+    >>> [bounded_conditioning(n, table) for n in ("batch", 2, 3, 10**9)]
+    ['batch', 2, 'all', 'all']
+    """
+    if isinstance(conditioning, str):
+        return conditioning
+    return int(conditioning) if conditioning < observations.n_sites else "all"
 
 
 def neighbouring_sites(

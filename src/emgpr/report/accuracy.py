@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import pandas as pd
 
 from emgpr.cross_validation import CrossValidation, TransferReport
-from emgpr.estimators import IndependentGP, MultiOutputGP
+from emgpr.estimators import MultiOutputGP
 from emgpr.report.cells import Row, Table, join_names, number, percent
 from emgpr.report.columns import ERRORS, TRANSFER
 from emgpr.report.data import MAX_OUTPUTS_NAMED
+from emgpr.report.transfer import is_joint
 
 SCENARIOS = {
     "site": "all outputs at a site left out, as at a new location",
@@ -30,10 +31,17 @@ class Accuracy:
     @classmethod
     def evaluate(cls, model: MultiOutputGP) -> "Accuracy":
         """Cross-validate a model by site and, if it models outputs jointly, by output."""
-        is_joint = model.n_outputs_ > 1 and not isinstance(model, IndependentGP)
-        units = ("site", "output") if is_joint else ("site",)
+        compared = is_joint(model)
+        units = ("site", "output") if compared else ("site",)
         errors = {by: model.cross_validate(by) for by in units}
-        return cls(errors, {by: model.transfer_report(by) for by in units if is_joint})
+        return cls(errors, {by: model.transfer_report(by) for by in units if compared})
+
+    def for_outputs(self, outputs: Sequence[str]) -> "Accuracy":
+        """Return the results of these outputs only."""
+        return Accuracy(
+            {by: results.for_outputs(outputs) for by, results in self.errors.items()},
+            {by: report.for_outputs(outputs) for by, report in self.transfer.items()},
+        )
 
     @property
     def summary(self) -> pd.DataFrame:

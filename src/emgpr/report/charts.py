@@ -6,18 +6,20 @@ numbers in base64.
 """
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import matplotlib
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.ticker import MaxNLocator
 
 from emgpr.estimators import MultiOutputGP
-from emgpr.plots.labels import is_log_transformed, log_locator
+from emgpr.inputs.units import unit_in_header
+from emgpr.planning.speed import OPERATIONS_PER_ENTRY
+from emgpr.plots.labels import have_same_unit, is_log_transformed, log_locator
 from emgpr.plots.maps import (
     INTERVAL,
     PREDICTION_COLOURS,
@@ -25,8 +27,10 @@ from emgpr.plots.maps import (
     STD_COLOURS,
     STD_QUANTILES,
 )
+from emgpr.plots.panels import output_positions, select_outputs
 from emgpr.plots.surface import Locations, colour_scale
 from emgpr.prediction import LMCPosterior
+from emgpr.printable import escape_controls
 from emgpr.report.cells import Table, quantity
 from emgpr.report.columns import EXTREMES
 
@@ -35,9 +39,14 @@ Units = Mapping[str, str]
 
 MAX_OUTPUTS = 30  # number of outputs for which charts are drawn
 MAX_SITES = 4000  # number of sites marked on a chart
-MIN_LONGER_SIDE, MAX_LONGER_SIDE = 24, 80  # number of nodes along the longer side of a map
+# Number of nodes along the longer side of a map: a multiple of the square root of the number of
+# sites, so that there are several nodes between neighbouring sites, but within these limits.
+NODES_PER_SITE = 2.5
+MIN_USEFUL_SIDE, MAX_LONGER_SIDE = 100, 200
+MIN_LONGER_SIDE = 40  # if predictions are expensive
 MIN_SIDE = 12  # number of nodes along the shorter side of a map
-MAX_OPERATIONS = 3e10  # floating-point operations to predict a map: a few seconds on one core
+MAX_RESOLUTION = 1000  # number of nodes that can be requested along the longer side of a map
+MAX_OPERATIONS = 1e12  # operations to predict a map: less than a minute on one core
 MAX_ASPECT = 6.0  # Maps with a larger ratio of sides are not drawn to scale.
 
 
@@ -50,8 +59,16 @@ class Charts:
     note: str = ""
 
 
-def create_charts(model: MultiOutputGP, units: Units) -> Charts:
-    """Predict a map or line for every output. With more than two inputs, return only a note."""
+def create_charts(
+    model: MultiOutputGP,
+    units: Units,
+    resolution: int | None = None,
+    outputs: Sequence[str] | None = None,
+) -> Charts:
+    """Predict a map or line for the outputs. With more than two inputs, return only a note.
+
+    `resolution` is the number of nodes along the longer side of a map; see `nodes_per_side`.
+    """
     X, Y = model.training_data()
     if X.shape[1] > 2:
         note = (
@@ -60,51 +77,81 @@ def create_charts(model: MultiOutputGP, units: Units) -> Charts:
             "over all inputs, and plot slices of the result."
         )
         return Charts(None, note=note)
-    locations = Locations.build(model, n_side=nodes_per_side(model.posterior_), min_side=MIN_SIDE)
-    values = _predict(model, locations)
+    locations = Locations.build(
+        model, n_side=resolution or nodes_per_side(model), min_side=MIN_SIDE
+    )
+    shown = select_outputs(model.output_names_, outputs)
+    values = _predict(model, locations, output_positions(model.output_names_, shown))
     # If there are too many sites to mark all of them, mark sites at equal intervals of the table.
     marked = np.unique(np.linspace(0, len(X) - 1, min(len(X), MAX_SITES)).astype(int))
     sites = locations.sites[locations.axes].to_numpy(dtype=float)[marked]
-    names = model.output_names_[:MAX_OUTPUTS]
-    outputs = []
+    names = shown[:MAX_OUTPUTS]
+    drawn = []
     for d, name in enumerate(names):
         readings, std = Y[name].to_numpy(dtype=float), values["std"][:, d]
-        output = {"name": name, "unit": units.get(name, ""), "readings": pack(readings[marked])}
+        unit = units.get(name, "")
+        output = {"name": escape_controls(name), "unit": unit, "readings": pack(readings[marked])}
+        output["heading_unit"] = "" if unit_in_header(name) == unit else unit
         output |= {key: pack(locations.arrange(part[:, d])) for key, part in values.items()}
         is_log = is_log_transformed(model.output_scaler_, name)
         scale = colour_scale(readings, PREDICTION_QUANTILES, is_log)
         std_scale = colour_scale(std, STD_QUANTILES)
-        outputs.append(output | {"scale": _scale(scale), "std_scale": _scale(std_scale)})
+        drawn.append(output | {"scale": _scale(scale), "std_scale": _scale(std_scale)})
     data = {
         **(_line_axes(locations) if locations.is_line else _map_axes(locations, units)),
-        "inputs": [{"name": str(name), "unit": units.get(name, "")} for name in locations.axes],
+        "inputs": [
+            {
+                "name": escape_controls(str(name)),
+                "unit": units.get(name, ""),
+                "label": escape_controls(label),
+                "scale": size,
+            }
+            for name, (label, size) in zip(
+                locations.axes, locations.axis_labels(units), strict=True
+            )
+        ],
         "sites": {axis: pack(at, "<f8") for axis, at in zip("xy", sites.T, strict=False)},
-        "outputs": outputs,
+        "outputs": drawn,
     }
-    n_all = model.n_outputs_
+    n_all = len(shown)
     note = f"Only the first {len(names)} of {n_all} outputs are drawn." * (len(names) < n_all)
     return Charts(data, _extremes(locations, values, names, len(marked)), note)
 
 
-def nodes_per_side(posterior: LMCPosterior) -> int:
-    """Return the number of nodes along a map's longer side that can be predicted in seconds."""
+def nodes_per_side(model: MultiOutputGP) -> int:
+    """Return the number of nodes along a map's longer side, from the sites and the cost of a node.
+
+    Expensive maps have fewer nodes, so that they are predicted in less than a minute.
+    """
+    n_useful = NODES_PER_SITE * np.sqrt(model.posterior_.observations.n_sites)
+    n_useful = np.clip(n_useful, MIN_USEFUL_SIDE, MAX_LONGER_SIDE)
+    coarse = Locations.build(model, n_side=MIN_LONGER_SIDE, min_side=MIN_SIDE)
+    inside = max(len(coarse.nodes), 1) / MIN_LONGER_SIDE**2  # share of the nodes of a square grid
+    n_affordable = np.sqrt(MAX_OPERATIONS / (inside * operations_per_node(model.posterior_)))
+    return int(max(min(n_useful, n_affordable), min(MIN_LONGER_SIDE, n_useful)))
+
+
+def operations_per_node(posterior: LMCPosterior) -> float:
+    """Return the approximate number of operations to predict all outputs at a location."""
     conditioning, D = posterior.conditioning, posterior.n_outputs
+    L, n = posterior.model.n_members, posterior.observations.n_readings
     if isinstance(conditioning, int):
-        operations = (conditioning * D) ** 3 / 3
-    else:
-        operations = D * posterior.observations.n_readings**2
-    n = np.sqrt(MAX_OPERATIONS / max(posterior.model.n_members * operations, 1))
-    return int(np.clip(n, MIN_LONGER_SIDE, MAX_LONGER_SIDE))
+        side = conditioning * D
+        return L * (side**3 + OPERATIONS_PER_ENTRY * side**2)
+    return L * D * (n if conditioning == "all" else n / L) ** 2
 
 
-def _predict(model: MultiOutputGP, locations: Locations) -> dict[str, Float[Array, "M D"]]:
+def _predict(
+    model: MultiOutputGP, locations: Locations, kept: Int[Array, " d"]
+) -> dict[str, Float[Array, "M d"]]:
     """Return medians and standard deviations at the nodes and, for lines, 95% intervals."""
     median, std = model.predict(locations.X, return_std=True)
     values = {"centre": median, "std": std}
     if locations.is_line:
         low, high = model.predict_quantiles(locations.X, INTERVAL)
         values |= {"low": low, "high": high}
-    return {key: np.reshape(part, (len(locations.nodes), -1)) for key, part in values.items()}
+    n = len(locations.nodes)
+    return {key: np.reshape(part, (n, -1))[:, kept] for key, part in values.items()}
 
 
 def _line_axes(locations: Locations) -> dict[str, Any]:
@@ -137,7 +184,7 @@ def _grid_axis(positions: Float[Array, " n"]) -> dict[str, float]:
 def _aspect(locations: Locations, x: Array, y: Array, units: Units) -> float | None:
     """Return the ratio of height to width of a map, or None if it cannot be drawn to scale."""
     width, height = np.ptp(x), np.ptp(y)
-    same_unit = len({units[name] for name in locations.axes if name in units}) < 2
+    same_unit = have_same_unit(locations.axes, units)
     if locations.inputs.coordinates.degrees:
         width, same_unit = width * np.cos(np.radians(np.clip(y.mean(), -85, 85))), True
     ratio = height / width
@@ -168,8 +215,8 @@ def _extremes(
         ny, nx = locations.arrange(at[:, 0]).shape
         note = (
             f"The maps show the {quantity(len(at), 'cell')} of a {nx} × {ny} grid that lie inside "
+            "the convex hull of the sites."
         )
-        note += "the convex hull of the sites."
     if n_marked < n_sites:
         note += f" {n_marked} of the {n_sites} sites are marked."
     axes = ", ".join(map(str, locations.axes))

@@ -39,15 +39,23 @@ def transform_name(transform: Any) -> str:
     return transform if isinstance(transform, str) else " ".join(repr(transform).split())
 
 
-def default_title(outputs: list[str]) -> str:
-    """Return the names of the outputs or, if there are many, their number."""
+def default_title(outputs: list[str], n_sites: int) -> str:
+    """Return a title with the outputs and the number of sites.
+
+    >>> default_title(["Cd", "Zn"], 259), default_title(list("abcdef"), 6000)
+    ('Cd and Zn at 259 sites', '6 outputs at 6000 sites')
+    """
+    return f"{_names_or_number(outputs)} at {quantity(n_sites, 'site')}"
+
+
+def _names_or_number(outputs: list[str]) -> str:
     return join_names(outputs) if len(outputs) <= MAX_OUTPUTS_NAMED else f"{len(outputs)} outputs"
 
 
 def data_sentence(X: pd.DataFrame, Y: pd.DataFrame, units: Mapping[str, str]) -> str:
     """Describe the outputs, the number and extent of the sites, and the missing readings."""
     outputs = list(Y.columns)
-    title = default_title(outputs)
+    title = _names_or_number(outputs)
     if len(outputs) > MAX_OUTPUTS_NAMED:
         title += f" ({outputs[0]} to {outputs[-1]})"
     ranges = join_names(_range(X[column], units.get(column, "")) for column in X.columns)

@@ -3,7 +3,7 @@
 import base64
 import io
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from emgpr import plots
 from emgpr.cross_validation import CrossValidation
 from emgpr.estimators import MultiOutputGP
+from emgpr.inspection import variogram_warnings
 from emgpr.plots.latents import strongest_processes
 from emgpr.plots.panels import keep_first
 from emgpr.plots.surface import Locations
@@ -49,12 +50,18 @@ class Image:
 
 
 def create_images(
-    model: MultiOutputGP, results: CrossValidation, units: Mapping[str, str]
-) -> dict[str, Image | None]:
-    """Draw all figures of the page. A figure is None if the inputs do not allow it."""
-    names = model.output_names_[:MAX_OUTPUTS]
+    model: MultiOutputGP,
+    outputs: Sequence[str],
+    results: CrossValidation,
+    units: Mapping[str, str],
+) -> tuple[dict[str, Image | None], list[str]]:
+    """Draw all figures of the page; return them, and warnings about the variograms.
+
+    A figure is None if the inputs do not allow it.
+    """
+    names = list(outputs[:MAX_OUTPUTS])
     n, n_readings = len(names), int(results.truth[names].count().sum())
-    return {
+    images = {
         "coverage": _draw(
             1, (5.4, 4.4), lambda axes: plots.coverage(results, outputs=names, ax=axes[0])
         ),
@@ -69,15 +76,19 @@ def create_images(
         ),
         "variance_shares": _draw(
             1,
-            (8.6, 1.2 + 0.42 * model.n_outputs_),
-            lambda axes: plots.variance_shares(model, ax=axes[0]),
+            (8.6, 1.2 + 0.42 * len(outputs)),
+            lambda axes: plots.variance_shares(model, outputs=outputs, ax=axes[0]),
         ),
-        "latents": _draw_latents(model, units),
-        "variograms": _draw_variograms(model, names, units),
+        "latents": _draw_latents(model, outputs, units),
     }
+    variograms = _draw_variograms(model, names, units)
+    messages = [] if variograms is None else variogram_warnings(model.variograms())
+    return {**images, "variograms": variograms}, messages
 
 
-def _draw_latents(model: MultiOutputGP, units: Mapping[str, str]) -> Image | None:
+def _draw_latents(
+    model: MultiOutputGP, outputs: Sequence[str], units: Mapping[str, str]
+) -> Image | None:
     if model.n_features_in_ > 2:
         return None
     locations = Locations.build(model, n_side=N_NODES_SIDE, min_side=MIN_SIDE)
@@ -86,7 +97,7 @@ def _draw_latents(model: MultiOutputGP, units: Mapping[str, str]) -> Image | Non
         len(strongest_processes(model.weights_, None, MAX_LATENTS)),
         (3.9, 0.9 + 2.6 * height),
         lambda axes: plots.latents(
-            model, locations.nodes, limit=MAX_LATENTS, units=units, axes=axes
+            model, locations.nodes, limit=MAX_LATENTS, outputs=outputs, units=units, axes=axes
         ),
         as_png=not locations.is_line,
     )
@@ -128,7 +139,10 @@ def _draw(
 
 @contextmanager
 def _default_style() -> Iterator[None]:
-    """Use matplotlib's defaults instead of the user's settings, and ignore font warnings."""
+    """Use matplotlib's defaults instead of the user's settings, and ignore warnings.
+
+    Warnings about fonts are of no use, and those about variograms are on the page.
+    """
     with matplotlib.style.context(["default", STYLE]), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from|The fitted variogram is")
         yield

@@ -3,7 +3,7 @@
 import base64
 import copy
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,15 +15,18 @@ from emgpr.estimators import MultiOutputGP
 from emgpr.io.files import check_folder_exists, file_ending, replace_when_complete
 from emgpr.mapping.variables import units_by_name
 from emgpr.optional_imports import import_optional
-from emgpr.parallel import progress_counter
 from emgpr.persistence import PathLike
+from emgpr.plots.panels import output_positions, select_outputs
 from emgpr.plots.surface import continuous_longitudes
+from emgpr.printable import escape_controls
+from emgpr.progress import progress_counter
 from emgpr.report import data, fit, structure
 from emgpr.report.accuracy import Accuracy
 from emgpr.report.cells import Cell, join_names, number, percent, quantity
-from emgpr.report.charts import create_charts
+from emgpr.report.charts import MAX_RESOLUTION, MIN_SIDE, create_charts
 from emgpr.report.figures import create_images
 from emgpr.report.provenance import Source, provenance_table
+from emgpr.report.transfer import transfer_statements, transfer_table
 
 SUFFIXES = (".html", ".htm")
 # Each script uses definitions from the scripts before it.
@@ -34,8 +37,10 @@ def write_report(
     model: MultiOutputGP | PathLike,
     path: PathLike,
     *,
+    outputs: Sequence[str] | str | None = None,
     title: str | None = None,
     units: str | Mapping[str, str] | None = None,
+    resolution: int | None = None,
     verbose: int = 0,
 ) -> Path:
     """Write a report on a fitted model to one HTML file, and return its path.
@@ -50,10 +55,16 @@ def write_report(
         If a path is given, the report includes the name, size and checksum of the file.
     path : path ending in .html
         An existing file is replaced.
+    outputs : list of str, optional
+        Outputs to report on, by default all. Predictions use the readings of all outputs.
     title : str, optional
-        By default, the title consists of the names of the outputs.
+        By default, the title consists of the outputs and the number of sites.
     units : str or dict, optional
-        One unit for all outputs, or a dict with the units of outputs and inputs.
+        One unit for all outputs, or a dict with the units of outputs and inputs. Other units are
+        those stored in the model (`units_`).
+    resolution : int, optional
+        Number of grid nodes along the longer side of the maps. By default, it is chosen from the
+        number of sites and the cost of predictions: 40 to 200.
     verbose : int
         Use 1 to show progress.
 
@@ -69,52 +80,70 @@ def write_report(
     >>> page[:15], len(page) < 8e6
     ('<!doctype html>', True)
     """
+    if resolution is not None and not MIN_SIDE <= resolution <= MAX_RESOLUTION:
+        raise ValueError(
+            f"resolution={resolution!r}; expected a number of nodes from {MIN_SIDE} to "
+            f"{MAX_RESOLUTION}."
+        )
     target = Path(path)
     file_ending(target, SUFFIXES)
     check_folder_exists(target)
     jinja2 = import_optional("jinja2", "A report", "report")
     source = Source.read(model)
     check_is_fitted(source.model)
-    page = _render(jinja2, _content(source, title, units, verbose))
+    kept = select_outputs(source.model.output_names_, outputs)
+    page = _render(jinja2, _content(source, kept, title, units, resolution, verbose))
     with replace_when_complete(target) as draft:
         draft.write_text(page, encoding="utf-8")
     return target
 
 
-def _content(source: Source, title: str | None, units: Any, verbose: int) -> dict[str, Any]:
+def _content(
+    source: Source,
+    outputs: list[str],
+    title: str | None,
+    units: Any,
+    resolution: int | None,
+    verbose: int,
+) -> dict[str, Any]:
     """Return the variables of the template."""
     model = copy.copy(source.model)
     model.verbose = 0  # Show the progress of the report, but not that of single predictions.
     X, Y = model.training_data()
-    n_repeated = int(X.duplicated().sum())
+    Y, n_repeated = Y[outputs], int(X.duplicated().sum())
     X = continuous_longitudes(X, model.input_spec_)
-    units = units_by_name(units, model.output_names_, list(X.columns))
+    units = units_by_name(units, model.output_names_, list(X.columns), model.units_)
     with progress_counter(3, "Report: parts", verbose) as count:
-        accuracy = Accuracy.evaluate(model)
+        accuracy = Accuracy.evaluate(model).for_outputs(outputs)
         count()
-        charts = create_charts(model, units)
+        charts = create_charts(model, units, resolution, outputs)
         count()
-        images = create_images(model, accuracy.errors["site"], units)
+        images, variogram_warnings = create_images(model, outputs, accuracy.errors["site"], units)
         count()
     stages = model.fit_summary_.history
+    transforms = [model.transforms_[d] for d in output_positions(model.output_names_, outputs)]
     return {
-        "title": title or data.default_title(model.output_names_),
+        "title": title or data.default_title(outputs, len(X)),
+        "file_name": source.file_name,
         "model": model,
         "summary": [
             data.data_sentence(X, Y, units),
             f"{accuracy.error_sentence(units)} {accuracy.transfer_sentence()}",
         ],
+        "statements": transfer_statements(model, outputs),
+        "readings_used": transfer_table(model, outputs),
         "key_figures": _key_figures(model, Y, accuracy),
         "n_repeated": n_repeated,
         "conditioned_on": fit.conditioned_on(model),
         "charts": charts,
         "images": images,
+        "variogram_warnings": variogram_warnings,
         "errors": accuracy.error_tables(units),
         "transfer": accuracy.transfer_tables(units),
-        "correlations": structure.correlation_tables(model),
-        "contributions": structure.contribution_tables(model),
-        "latents": structure.latent_table(model, units),
-        "outputs": data.output_table(Y, model.transforms_, units),
+        "correlations": structure.correlation_tables(model, outputs),
+        "contributions": structure.contribution_tables(model, outputs),
+        "latents": structure.latent_table(model, outputs, units),
+        "outputs": data.output_table(Y, transforms, units),
         "inputs": data.input_table(X, units),
         "fit": fit.result_table(model),
         "stages": stages,
@@ -167,8 +196,7 @@ def _render(jinja2: Any, content: dict[str, Any]) -> str:
         f"style-src 'sha256-{_sha256(style)}'; base-uri 'none'; form-action 'none'"
     )
     template = environment.get_template("template.html")
-    page: str = template.render(content, script=script, style=style, policy=policy)
-    return page
+    return escape_controls(template.render(content, script=script, style=style, policy=policy))
 
 
 def _read(name: str) -> str:

@@ -31,6 +31,11 @@ class Source:
     model: MultiOutputGP
     file_facts: dict[str, Cell]
 
+    @property
+    def file_name(self) -> str:
+        """The name of the file, or "" if the model was not loaded from a file."""
+        return self.file_facts["Model file"].text if self.file_facts else ""
+
     @classmethod
     def read(cls, model: MultiOutputGP | PathLike) -> "Source":
         """Create the source from a fitted model or from the path of a model file."""

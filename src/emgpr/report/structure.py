@@ -10,6 +10,7 @@ from matplotlib.colors import to_hex
 from emgpr.estimators import MultiOutputGP
 from emgpr.plots.coregionalization import noise_correlation
 from emgpr.plots.labels import DIVERGING
+from emgpr.plots.panels import output_positions
 from emgpr.report.cells import MISSING, Cell, Table, name
 from emgpr.report.columns import latent_columns
 
@@ -18,27 +19,39 @@ MAX_LATENTS_SHOWN = 8  # number of latents, each of which has its own table
 MIN_LIGHT = 0.2  # On a background with a higher luminance, text is black.
 
 
-def correlation_tables(model: MultiOutputGP) -> list[Table]:
+def correlation_tables(model: MultiOutputGP, names: Sequence[str]) -> list[Table]:
     """Return a table of the signal correlations and, if fitted, one of the noise correlations."""
-    if model.n_outputs_ < 2:
+    if len(names) < 2:
         return []
-    names, signals = model.output_names_, model.signal_correlations().sum(axis=0)
+    signals = _between(model, names, model.signal_correlations().sum(axis=0))
     tables = [heat_map("Correlation of the signals at a location", signals, names)]
     noise = noise_correlation(model)
     if noise is not None:
-        tables.append(heat_map("Correlation of the noise within a sample", noise, names))
+        tables.append(
+            heat_map(
+                "Correlation of the noise within a sample", _between(model, names, noise), names
+            )
+        )
     return tables
 
 
-def contribution_tables(model: MultiOutputGP) -> list[Table]:
+def contribution_tables(model: MultiOutputGP, names: Sequence[str]) -> list[Table]:
     """Return a table of each latent's contribution, or [] if there are too many latents."""
     parts = model.signal_correlations()
-    if model.n_outputs_ < 2 or not 1 < len(parts) <= MAX_LATENTS_SHOWN:
+    if len(names) < 2 or not 1 < len(parts) <= MAX_LATENTS_SHOWN:
         return []
     return [
-        heat_map(f"Contribution of latent {q}", part, model.output_names_)
+        heat_map(f"Contribution of latent {q}", _between(model, names, part), names)
         for q, part in enumerate(parts)
     ]
+
+
+def _between(
+    model: MultiOutputGP, names: Sequence[str], values: Float[np.ndarray, "D D"]
+) -> Float[np.ndarray, "d d"]:
+    """Return the correlations between these outputs."""
+    kept = output_positions(model.output_names_, names)
+    return values[np.ix_(kept, kept)]
 
 
 def heat_map(caption: str, values: Float[np.ndarray, "D D"], names: Sequence[str]) -> Table:
@@ -68,7 +81,7 @@ def heat_map_style() -> str:
     )
 
 
-def latent_table(model: MultiOutputGP, units: Mapping[str, str]) -> Table:
+def latent_table(model: MultiOutputGP, outputs: Sequence[str], units: Mapping[str, str]) -> Table:
     """Return a table of the latents and the noise, with their kernels and variance shares."""
     shares = model.variance_shares_
     rows = [
@@ -77,7 +90,7 @@ def latent_table(model: MultiOutputGP, units: Mapping[str, str]) -> Table:
     ]
     return Table.build(
         "Latent processes and their shares of each output's variance",
-        latent_columns(model.output_names_, length_scale_unit(model, units)),
+        latent_columns(outputs, length_scale_unit(model, units)),
         rows,
         "The shares refer to the transformed and standardised outputs.",
     )

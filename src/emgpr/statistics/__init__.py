@@ -12,13 +12,14 @@ from emgpr.statistics.builtin import (
     threshold_per_output,
     unknown_centre,
 )
-from emgpr.statistics.registry import requested
+from emgpr.statistics.registry import columns_by_output, requested
 
 __all__ = [
     "CENTRES",
     "Exceedance",
     "Quantiles",
     "Statistic",
+    "columns_by_output",
     "covariances",
     "requested",
     "threshold_per_output",

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
+from emgpr.parameter_checks import with_string_keys
 from emgpr.prediction import GaussianMixture
 from emgpr.statistics.base import Statistic
 from emgpr.transforms import OutputScaler
@@ -138,7 +139,8 @@ def threshold_per_output(
     array([0.8, nan])
     """
     if isinstance(given, Mapping):
-        unknown = [str(name) for name in given if name not in outputs]
+        given = with_string_keys(given, parameter)
+        unknown = [name for name in given if name not in outputs]
         if unknown or not given:
             raise ValueError(
                 f"{parameter} has thresholds for {unknown}; expected names of outputs, which are "

@@ -31,3 +31,22 @@ def requested(
     if exceedance is not None:
         chosen.append(Exceedance(threshold_per_output(exceedance, outputs)))
     return chosen
+
+
+def columns_by_output(
+    outputs: Sequence[str], statistics: Sequence[Statistic]
+) -> dict[str, list[str]]:
+    """Return the columns of each output in a frame of these statistics.
+
+    >>> columns_by_output(["Cd", "Zn"], requested(["Cd", "Zn"], exceedance={"Cd": 0.8}))
+    {'Cd': ['Cd', 'Cd_std', 'Cd_above_0.8'], 'Zn': ['Zn', 'Zn_std']}
+    """
+    return {
+        name: [
+            column
+            for statistic in statistics
+            if statistic.applies_to(d)
+            for column in statistic.columns(name, d)
+        ]
+        for d, name in enumerate(outputs)
+    }

@@ -7,9 +7,11 @@ including the Jacobian, minus Akaike's penalty of one for each parameter of the 
 penalty, the normal score, which has many knots, can be compared with the log, which has no
 parameters.
 
-Candidates are ordered by simplicity. For positive outputs, the simplest candidate is the log, which
-keeps predictions positive. For other outputs, the simplest candidate is None (no transform). The
-choice is the simplest candidate whose score is at most two standard errors below the best score.
+Candidates are ordered by simplicity: None (no transform), the log, then the others. The choice is
+the simplest candidate whose score is at most two standard errors below the best score. If None is
+chosen for an output with bounds, such as an output without negative readings, "softplus" takes its
+place: the map onto the interval that is nearly the identity away from the bounds. The log is thus
+taken where left-out readings clearly prefer it to no transform.
 
 The transforms of the outputs are not chosen independently of each other. The residuals of all
 outputs at a site should be jointly Gaussian, since otherwise the model cannot use their
@@ -18,19 +20,22 @@ includes the correlations of the residuals. The choices are revised for one outp
 until none of them changes.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 from sklearn.gaussian_process.kernels import Matern
 
+from emgpr.arrays import inv
 from emgpr.latents import fit_latents
 from emgpr.metrics import paired_difference
 from emgpr.observations import Observations
 from emgpr.parallel import DEFAULT_EXECUTION, Execution, parallel_map
 from emgpr.prediction import LMCModel, leave_out
-from emgpr.transforms.registry import TRANSFORM_NAMES
-from emgpr.transforms.scaler import OutputScaler, is_constant, mean_and_std
+from emgpr.transforms.location_scale import is_constant, mean_and_std
+from emgpr.transforms.output_bounds import NON_NEGATIVE, Interval, bounds_per_output
+from emgpr.transforms.scaler import OutputScaler
 
 Array = np.ndarray
 
@@ -59,24 +64,30 @@ Scores = dict[str | None, LeftOutScores]  # scores of one output, with names of 
 def choose_transforms(
     X: Float[Array, "N P"],
     Y: Float[Array, "N D"],
+    bounds: Sequence[Interval | None] | None = None,
     *,
     execution: Execution = DEFAULT_EXECUTION,
 ) -> list[str | None]:
-    """Choose None, "log", "yeo-johnson" or "normal-score" for each output.
+    """Choose None, "softplus", "log", "yeo-johnson" or "normal-score" for each output.
+
+    `bounds` are those of every output; by default, they are derived from the readings.
 
     >>> rng = np.random.default_rng(0)
     >>> X = np.linspace(0, 6, 80)[:, None]
-    >>> level = np.sin(X) + 0.3 * rng.normal(size=(80, 1))
-    >>> choose_transforms(X, np.hstack([level, np.exp(level)]))
-    [None, 'log']
+    >>> f = np.sin(X + [0, 2, 4]) + 0.3 * rng.normal(size=(80, 3))
+    >>> choose_transforms(X, np.column_stack([f[:, 0], np.exp(2 * f[:, 1]), 20 + f[:, 2]]))
+    [None, 'log', 'softplus']
     """
+    if bounds is None:
+        names = [str(d) for d in range(Y.shape[1])]
+        bounds = bounds_per_output("auto", names, Y, ["auto"] * len(names))
     rng = np.random.default_rng(0)  # With a fixed seed, the choice depends only on the data.
     # Use the sites with the most readings, which are most informative about joint densities. Sites
     # with equally many readings are in random order.
     order = np.lexsort([rng.uniform(size=len(Y)), np.isnan(Y).sum(axis=1)])
     rows = np.sort(order[:MAX_SITES])
     X, Y = X[rows], Y[rows]
-    problems = [(X, Y[:, d]) for d in range(Y.shape[1])]
+    problems = [(X, Y[:, d], bounds[d]) for d in range(Y.shape[1])]
     scores = parallel_map(_score_candidates, problems, execution, label="Transforms: outputs")
     chosen = [
         max(by_name, key=lambda name: np.nansum(by_name[name].log_density)) for by_name in scores
@@ -87,43 +98,57 @@ def choose_transforms(
             chosen[d] = _simplest(scores, chosen, d)
         if chosen == before:
             break
-    return chosen
+    return [
+        "softplus" if name is None and bound is not None else name
+        for name, bound in zip(chosen, bounds, strict=True)
+    ]
 
 
-def candidates(values: Float[Array, " n"]) -> list[str | None]:
+def candidates(values: Float[Array, " n"], bounds: Interval | None) -> list[str | None]:
     """Return the transforms to compare for an output with the given readings, simplest first.
 
-    >>> candidates(np.arange(1.0, 30.0))[0], candidates(np.arange(9.0))
-    ('log', [None])
+    >>> candidates(np.arange(1.0, 30.0), NON_NEGATIVE)
+    [None, 'log', 'softplus', 'yeo-johnson', 'normal-score']
+    >>> candidates(np.arange(30.0), NON_NEGATIVE)
+    ['softplus', 'yeo-johnson', 'normal-score']
     """
     if len(values) < MIN_READINGS or is_constant(values[:, None])[0]:
-        return [None]
-    names: list[str | None] = ["log", None] if values.min() > 0 else [None]
-    return names + [name for name in TRANSFORM_NAMES if name not in ("log", None)]
+        return [None if bounds is None else "softplus"]
+    if bounds is None:
+        return [None, "yeo-johnson", "normal-score"]
+    takes_log: list[str | None] = (
+        [None, "log"] if bounds == NON_NEGATIVE and values.min() > 0 else []
+    )
+    return [*takes_log, "softplus", "yeo-johnson", "normal-score"]
 
 
-def _score_candidates(problem: tuple[Array, Array]) -> Scores:
+def _score_candidates(problem: tuple[Array, Array, Interval | None]) -> Scores:
     """Score every candidate transform for one output."""
-    X, y = problem
+    X, y, bounds = problem
     measured = ~np.isnan(y)
     values = y[measured]
-    names = candidates(values)
+    names = candidates(values, bounds)
     if len(names) == 1:
         zeros = np.zeros(len(y))
-        return {None: LeftOutScores(zeros, zeros)}
-    values = values / mean_and_std(values[:, None])[1]  # In other units, densities could overflow.
+        return {names[0]: LeftOutScores(zeros, zeros)}
+    unit = mean_and_std(values[:, None])[1][0]  # In other units, densities could overflow.
+    values = values / unit
+    if bounds is not None:
+        bounds = bounds[0] / unit, bounds[1] / unit
     scores = {}
     for name in names:
-        of_readings = _score(X[measured], values, name)
+        of_readings = _score(X[measured], values, name, None if name is None else bounds)
         log_density, residual = np.full((2, len(y)), np.nan)
         log_density[measured], residual[measured] = of_readings.log_density, of_readings.residual
         scores[name] = LeftOutScores(log_density, residual)
     return scores
 
 
-def _score(X: Array, y: Float[Array, " n"], name: str | None) -> LeftOutScores:
+def _score(
+    X: Array, y: Float[Array, " n"], name: str | None, bounds: Interval | None
+) -> LeftOutScores:
     """Score a transform by predicting every reading of an output from its other readings."""
-    scaler = OutputScaler.fit(y[:, None], name)
+    scaler = OutputScaler.fit(y[:, None], name, bounds=bounds)
     z = scaler.standardise(y[:, None])
     table = Observations.from_table(X, z)
     latent = fit_latents(
@@ -170,6 +195,6 @@ def _joint_log_density(scores: list[LeftOutScores]) -> Float[Array, " n"]:
     R = r @ r.T / r.shape[1]
     std = np.sqrt(np.maximum(np.diagonal(R), 1e-12))
     R = R / std[:, None] / std + 1e-6 * np.eye(D)
-    quadratic_form = np.einsum("in,ij,jn->n", r, np.linalg.inv(R) - np.eye(D), r)
+    quadratic_form = np.einsum("in,ij,jn->n", r, inv(R) - np.eye(D), r)
     log_density[complete] -= 0.5 * (quadratic_form + np.linalg.slogdet(R)[1])
     return log_density

@@ -6,7 +6,8 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from emgpr.transforms import quadrature
+from emgpr.transforms import mixture_marginals, quadrature
+from emgpr.transforms.censored_normal import NOT_CENSORED, Censoring
 from emgpr.transforms.quadrature import Components, Expansion, Readings
 
 Array = np.ndarray
@@ -35,6 +36,18 @@ class Transform(ABC):
     def log_slope(self, y: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """Return log du/dy, which is −∞ outside the domain, and NaN for NaN."""
 
+    def limit(self, y: Float[Array, "*n"]) -> Float[Array, "*n"]:
+        """Return the largest u for which T⁻¹(u) ≤ y: T(y), unless y has a positive probability."""
+        return self.forward(y)
+
+    def log_density(self, y: Readings, m: Components, s: Components) -> Readings:
+        """Return the log density of readings y (−∞ outside the domain)."""
+        return mixture_marginals.logpdf(self.forward(y), m, s) + self.log_slope(y)
+
+    def cdf(self, y: Readings, m: Components, s: Components) -> Readings:
+        """Return P(Y < y)."""
+        return mixture_marginals.cdf(self.forward(y), m, s)
+
     @property
     @abstractmethod
     def n_parameters(self) -> int:
@@ -61,7 +74,7 @@ class Transform(ABC):
 
     def crps(self, y: Readings, m: Components, s: Components) -> Readings:
         """Return the continuous ranked probability score, E|Y − y| − ½ E|Y − Y'|."""
-        return quadrature.crps(self.inverse, y, self.forward(y), self.kinks(), m, s)
+        return quadrature.crps(self.inverse, y, self.limit(y), self.kinks(), m, s)
 
     def crps_bytes(self, n_components: int) -> float:
         """Return the bytes of memory that `crps` needs for each location."""
@@ -72,11 +85,14 @@ class NamedTransform(Transform):
     """A transform that users can request by its name in `emgpr.transforms.registry`."""
 
     parameter_free: ClassVar[bool] = False  # whether `fit` accepts readings that are all equal
+    on_line: ClassVar[bool] = False  # whether every number can be transformed and inverted
 
     @classmethod
     @abstractmethod
-    def fit(cls, values: Float[Array, " n"]) -> Transform:
+    def fit(cls, values: Float[Array, " n"], censoring: Censoring = NOT_CENSORED) -> Transform:
         """Fit the transform to the readings of one output.
 
-        The readings must not all be equal, unless the class is `parameter_free`.
+        The readings must not all be equal, unless the class is `parameter_free`. `censoring`, which
+        only classes that are defined `on_line` need, describes further readings that are only known
+        to lie beyond a limit.
         """

@@ -1,6 +1,6 @@
 """The named transforms: identity, logarithm, Yeo–Johnson and normal score."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -12,6 +12,7 @@ from scipy.stats import rankdata
 
 from emgpr.transforms import quadrature
 from emgpr.transforms.base import NamedTransform
+from emgpr.transforms.censored_normal import NOT_CENSORED, Censoring
 from emgpr.transforms.mixture_marginals import MIN_STD
 from emgpr.transforms.quadrature import Components, Expansion, Readings
 
@@ -27,7 +28,7 @@ class _ParameterFree(NamedTransform):
     parameter_free: ClassVar[bool] = True
 
     @classmethod
-    def fit(cls, values: Float[Array, " n"]) -> NamedTransform:
+    def fit(cls, values: Float[Array, " n"], censoring: Censoring = NOT_CENSORED) -> NamedTransform:
         """Return the transform, which has no parameters to fit."""
         return cls()
 
@@ -50,6 +51,7 @@ class Identity(_ParameterFree):
     """The identity, u = y."""
 
     linear: ClassVar[bool] = True
+    on_line: ClassVar[bool] = True
 
     def forward(self, y: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """Return u = y."""
@@ -109,21 +111,25 @@ class Log(_ParameterFree):
         return (
             f'output_transform="log" needs positive values, but output {output!r} has {len(rows)} '
             f"values that are zero or negative, the first of them in rows {rows[:5].tolist()}. "
-            "Replace values below a detection limit with positive values or NaN, or use "
-            "output_transform=None."
+            "Replace values below a detection limit with positive values or NaN, or choose another "
+            "transform."
         )
 
     def expansion(self, m: Components, s: Components, n_terms: int) -> Expansion:
-        """Return the coefficients a_k = E[y] s^k/√k! and the variance of a log-normal variable."""
-        a = [np.exp(m + 0.5 * s**2)]
+        """Return the coefficients a_k = E[y] s^k/√k! and the variance of a log-normal variable.
+
+        Values whose squares would overflow are reduced to `quadrature.MAX_VALUE` or its square.
+        """
+        a = [np.exp(np.minimum(m + 0.5 * s**2, np.log(quadrature.MAX_VALUE)))]
         for k in range(1, n_terms + 1):
-            a.append(a[-1] * s / np.sqrt(k))
-        return np.stack(a), a[0] ** 2 * np.expm1(s**2)
+            a.append(np.minimum(a[-1] * s / np.sqrt(k), quadrature.MAX_VALUE))
+        log_variance = 2 * m + s**2 + quadrature.log_expm1(s**2)
+        return np.stack(a), np.exp(np.minimum(log_variance, 2 * np.log(quadrature.MAX_VALUE)))
 
     def crps(self, y: Readings, m: Components, s: Components) -> Readings:
         """Return the CRPS of a log-normal mixture."""
         # Since |a − b| = a + b − 2 min(a, b), the means, which can be huge, cancel.
-        mean = np.exp(m + 0.5 * s**2)
+        mean = np.exp(np.minimum(m + 0.5 * s**2, np.log(quadrature.MAX_VALUE)))
         t = (self.forward(y) - m) / s
         min_with_y = (mean * ndtr(t - s) + y * ndtr(-t)).mean(axis=0)
         min_of_pairs = np.zeros_like(y)
@@ -149,32 +155,31 @@ class YeoJohnson(NamedTransform):
     array([  -7.,    3., 1000.])
     """
 
+    on_line: ClassVar[bool] = True
     centre: float
     spread: float
     power: float
 
     @classmethod
-    def fit(cls, values: Float[Array, " n"]) -> "YeoJohnson":
+    def fit(cls, values: Float[Array, " n"], censoring: Censoring = NOT_CENSORED) -> "YeoJohnson":
         """Estimate the centre and spread from quartiles, and the power by maximum likelihood.
 
         The maximum-likelihood power depends on location and scale. The readings are therefore
         standardised first, using the median and the interquartile range.
         """
-        low, centre, high = np.quantile(values, [0.25, 0.5, 0.75])
-        spread = (high - low) / IQR_OF_A_GAUSSIAN
-        # If most readings are equal, use the standard deviation instead.
-        if spread <= MIN_RELATIVE_SPREAD * max(abs(centre), np.finfo(float).tiny):
-            spread = np.ptp(values) * np.std((values - values.min()) / np.ptp(values))
-        standard = cls(float(centre), float(spread), 1.0)
+        standard = cls(float(np.median(values)), robust_spread(values), 1.0)
         x = standard.forward(values)
         slopes = np.sum(np.sign(x) * np.log1p(np.abs(x)))
 
         def loss(power: float) -> float:
-            u = _yeo_johnson(x, power)
-            return float(len(x) / 2 * np.log(u.var()) - (power - 1) * slopes)
+            fitted = replace(standard, power=float(power))
+            with np.errstate(over="ignore", invalid="ignore"):  # the square of a huge reading
+                limits = censoring.transformed(fitted.forward)
+                log_likelihood = limits.max_log_likelihood(fitted.forward(values))
+            return -np.nan_to_num(log_likelihood, nan=-np.inf) - (power - 1) * slopes
 
         best = minimize_scalar(loss, bounds=(0.0, 2.0), method="bounded", options={"xatol": 1e-8})
-        return cls(standard.centre, standard.spread, float(best.x))
+        return replace(standard, power=float(best.x))
 
     def forward(self, y: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """Return the power transform of the standardised output."""
@@ -205,6 +210,21 @@ class YeoJohnson(NamedTransform):
         return quadrature.hermite_expansion(self.inverse, m, s, n_terms, every)
 
 
+def robust_spread(values: Float[Array, " n"]) -> float:
+    """Return the standard deviation of a normal distribution with the same quartiles.
+
+    If most values are equal, the standard deviation of the values is returned instead.
+
+    >>> robust_spread(np.array([-1e9, 0.0, 1.0, 1.349, 1e9]))
+    1.0
+    """
+    low, centre, high = np.quantile(values, [0.25, 0.5, 0.75])
+    spread = (high - low) / IQR_OF_A_GAUSSIAN
+    if spread <= MIN_RELATIVE_SPREAD * max(abs(centre), np.finfo(float).tiny):
+        spread = np.ptp(values) * np.std((values - values.min()) / np.ptp(values))
+    return float(spread)
+
+
 def _yeo_johnson(x: Float[Array, "*n"], power: float) -> Float[Array, "*n"]:
     return np.sign(x) * boxcox1p(np.abs(x), np.where(x < 0, 2 - power, power))
 
@@ -228,20 +248,28 @@ class NormalScore(NamedTransform):
     array([  -50., 10000.])
     """
 
+    on_line: ClassVar[bool] = True
     values: Float[Array, " J"]
     scores: Float[Array, " J"]
 
     @classmethod
-    def fit(cls, values: Float[Array, " n"]) -> "NormalScore":
+    def fit(cls, values: Float[Array, " n"], censoring: Censoring = NOT_CENSORED) -> "NormalScore":
         """Fit the transform to values that are not all equal."""
         knots, first = np.unique(values, return_index=True)
-        scores = ndtri((rankdata(values)[first] - 0.5) / len(values))
+        n = censoring.n_below + len(values) + censoring.n_above
+        scores = ndtri((censoring.n_below + rankdata(values)[first] - 0.5) / n)
         n_knots = int(np.ceil(2 * np.sqrt(len(values))))
         if len(knots) > n_knots:
             even = np.linspace(scores[0], scores[-1], n_knots)
             middles = (scores[1:] + scores[:-1]) / 2
             kept = np.unique(np.searchsorted(middles, even))  # nearest scores
             knots, scores = knots[kept], scores[kept]
+        if censoring.n_below:
+            knots = np.append(censoring.lower, knots)
+            scores = np.append(ndtri(censoring.n_below / n), scores)
+        if censoring.n_above:
+            knots = np.append(knots, censoring.upper)
+            scores = np.append(scores, ndtri(1 - censoring.n_above / n))
         return cls(knots, scores)
 
     @cached_property

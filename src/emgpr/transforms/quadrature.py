@@ -23,6 +23,7 @@ Components = Float[Array, "C M"]  # one value for each component of a mixture an
 Expansion = tuple[Float[Array, "k C M"], Components]  # Hermite coefficients, and the variance
 
 MAX_TERMS = 128  # largest number of terms in an expansion
+MAX_VALUE = 1e153  # Larger values of y are reduced to this one, so that squares are finite.
 NODES = np.linspace(-12.0, 12.0, 961)  # values of x at which expansions evaluate f
 EVERY_NODE_IF_SMOOTH = 4  # If f is smooth, every fourth node suffices.
 _NODE_WEIGHTS = np.exp(-0.5 * NODES**2) * (NODES[1] - NODES[0]) / np.sqrt(2 * np.pi)
@@ -52,12 +53,28 @@ def hermite_expansion(
     inverse: Inverse, m: Components, s: Components, n_terms: int, every: int = 1
 ) -> Expansion:
     """Return the coefficients a_0 to a_n of y = inverse(u), u ~ N(m, s²), and the variance of y."""
-    centre = inverse(m)
-    deviation = inverse(m[..., None] + s[..., None] * NODES[::every]) - centre[..., None]
+    centre = _reduced(inverse, m)
+    u = m[..., None] + s[..., None] * NODES[::every]
+    deviation = _reduced(inverse, u) - centre[..., None]
     a = np.moveaxis(deviation @ (every * _RULE[: n_terms + 1, ::every].T), -1, 0)
     deviation -= a[0][..., None]
     a[0] += centre
     return a, np.square(deviation) @ (every * _NODE_WEIGHTS[::every])
+
+
+def _reduced(inverse: Inverse, u: Array) -> Array:
+    with np.errstate(over="ignore"):
+        return np.clip(inverse(u), -MAX_VALUE, MAX_VALUE)
+
+
+def log_expm1(x: Array) -> Array:
+    """Return log(e^x − 1) for x ≥ 0, without overflow.
+
+    >>> log_expm1(np.array([1.0, 1e6])).round(4)
+    array([5.413e-01, 1.000e+06])
+    """
+    with np.errstate(divide="ignore"):
+        return x + np.log(-np.expm1(-x))
 
 
 def crps(
@@ -84,7 +101,7 @@ def crps(
     half = 0.5 * np.diff(ends, axis=0)
     v = (ends[1:] + ends[:-1]) / 2 + half * _GAUSS_NODES[:, None, None]
     P = np.where(v < u, mixture_marginals.cdf(v, m, s), mixture_marginals.sf(v, m, s))
-    integrand = mixture_marginals.pdf(v, m, s) * P * np.abs(inverse(v) - y)
+    integrand = mixture_marginals.pdf(v, m, s) * P * np.abs(_reduced(inverse, v) - y)
     return 2 * np.einsum("g,gpm,pm->m", _GAUSS_WEIGHTS, integrand, half)
 
 

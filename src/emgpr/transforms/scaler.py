@@ -1,24 +1,35 @@
 """Conversion of outputs to a standardised scale, and of distributions to original units."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from emgpr.arrays import chunks
 from emgpr.ensemble import mixture
 from emgpr.prediction import GaussianMixture
 from emgpr.transforms import mixture_marginals
 from emgpr.transforms.base import Transform
-from emgpr.transforms.quadrature import MAX_TERMS
+from emgpr.transforms.bounded import fit_bounded
+from emgpr.transforms.builtin import Identity
+from emgpr.transforms.compositions import (
+    N_DRAWS,
+    Composition,
+    Logit,
+    find_compositions,
+    joint_draws,
+)
+from emgpr.transforms.location_scale import is_constant, mean_and_std
+from emgpr.transforms.output_bounds import NON_NEGATIVE, Interval, bounds_per_output
+from emgpr.transforms.per_output import transform_per_output
+from emgpr.transforms.quadrature import MAX_TERMS, MAX_VALUE
 from emgpr.transforms.registry import TRANSFORM_NAMES, TRANSFORMS
 from emgpr.transforms.sklearn_adapter import FittedTransformer, check_invertible
 
 Array = np.ndarray
 
-MAX_ROUNDING = 5e-15  # half the range of a constant output's readings, relative to their size
 NEGLIGIBLE_COVARIANCE = 1e-9  # relative to the product of two standard deviations
 
 
@@ -46,6 +57,8 @@ class OutputScaler:
     names: tuple[str, ...] = ()
     one_dimensional: bool = False
     specs: tuple[Any, ...] = ()  # the transforms as requested or chosen, before fitting
+    compositions: tuple[Composition, ...] = ()  # outputs that are the parts of a whole
+    order: tuple[int, ...] = ()  # order in which the outputs are drawn; empty: that of the columns
 
     @classmethod
     def fit(
@@ -53,25 +66,40 @@ class OutputScaler:
         Y: Float[Array, "N D"],
         transforms: Any = None,
         *,
+        bounds: Any = "auto",
+        compositions: Sequence[Sequence[str]] | None = None,
         normalize: bool = True,
         names: Sequence[str] | None = None,
         one_dimensional: bool = False,
     ) -> "OutputScaler":
         """Fit transforms and scales to the readings of each output.
 
-        A transform is None, "log", "yeo-johnson", "normal-score" or a scikit-learn transformer.
-        `transforms` is one transform for all outputs, a sequence with a transform for each output,
-        or a mapping from output names to transforms. Outputs that are not in the mapping are not
-        transformed. Constant outputs are transformed only by "log", since the parameters of the
-        other transforms cannot be fitted to them.
+        A transform is None, "softplus", "log", "yeo-johnson", "normal-score" or a scikit-learn
+        transformer. `transforms` is one transform for all outputs, a sequence with a transform for
+        each output, or a mapping from output names to transforms. Outputs that are not in the
+        mapping are not transformed. `bounds` are described in `emgpr.transforms.output_bounds`. The
+        outputs in `compositions` must have the transform "log".
         """
         D = Y.shape[1]
         names = tuple(str(d) for d in range(D)) if names is None else tuple(names)
         specs = tuple(transform_per_output(transforms, names))
+        wholes = find_compositions(compositions, names, Y)
+        intervals = bounds_per_output(bounds, names, Y, specs)
+        for whole in wholes:  # which keeps its parts between zero and the total
+            for d in whole.outputs:
+                if intervals[d] in (NON_NEGATIVE, (0.0, whole.total)):
+                    intervals[d] = None
         fitted = tuple(
-            _fit_transform(spec, Y[~np.isnan(Y[:, d]), d], names[d]) for d, spec in enumerate(specs)
+            _fit_transform(spec, Y[~np.isnan(Y[:, d]), d], names[d], intervals[d])
+            for d, spec in enumerate(specs)
         )
-        unscaled = cls(fitted, np.zeros(D), np.ones(D), names, one_dimensional, specs)
+        for name in (names[d] for whole in wholes for d in whole.outputs):
+            if specs[names.index(name)] != "log":
+                raise ValueError(
+                    f"Output {name!r} is a part of a composition, whose logarithms are modelled; "
+                    'set output_transform="log" or "auto" for this output.'
+                )
+        unscaled = cls(fitted, np.zeros(D), np.ones(D), names, one_dimensional, specs, wholes)
         if not normalize:
             return unscaled
         shift, scale = mean_and_std(unscaled.standardise(Y))
@@ -85,6 +113,8 @@ class OutputScaler:
     def standardise(self, Y: Float[Array, "N D"]) -> Float[Array, "N D"]:
         """Transform and standardise readings; raise ValueError if one is outside the domain."""
         Z = self.standardise_or_nan(Y)
+        for composition in self.compositions:
+            composition.check(Y, self.names)
         for d, transform in enumerate(self.transforms):
             rows = np.flatnonzero(np.isfinite(Y[:, d]) & ~np.isfinite(Z[:, d]))
             if len(rows):
@@ -101,9 +131,16 @@ class OutputScaler:
         U = Z * self.scale + self.shift
         return np.stack([t.inverse(U[..., d]) for d, t in enumerate(self.transforms)], axis=-1)
 
+    def samples_to_original(self, Z: Float[Array, "*n D"]) -> Float[Array, "*n D"]:
+        """Convert joint samples to original units; the parts of a whole sum to their total."""
+        Y = self.to_original(Z)
+        for composition in self.compositions:
+            Y = composition.close(Y)
+        return Y
+
     def median(self, distribution: GaussianMixture) -> Float[Array, "M D"]:
         """Return the median of each output in original units."""
-        if len(distribution.mean) == 1:
+        if len(distribution.mean) == 1 and not self.compositions:
             return self.to_original(distribution.mean[0])
         return self.quantiles(distribution, [0.5])[0]
 
@@ -128,6 +165,10 @@ class OutputScaler:
         result = np.empty(distribution.mean.shape[1:])
         for at, d, t, m, s in self._marginals(distribution, lambda C, t: C * t.expansion_bytes()):
             result[at, d] = t.expansion(m, s, 0)[0][0].mean(axis=0)
+        for at, draws in self._draws(distribution):
+            for composition in self.compositions:
+                parts = composition.parts(draws)
+                result[at, list(composition.outputs)] = parts.mean(axis=(0, 1))
         return result
 
     def covariance(self, distribution: GaussianMixture) -> Float[Array, "M D D"]:
@@ -142,6 +183,8 @@ class OutputScaler:
             cov = distribution.cov[:, at] * self.scale[:, None] * self.scale
             means, covs = self._component_moments(m, cov)
             result[at] = covs[0] if len(covs) == 1 else mixture(means, covs)[1]
+        for at, draws in self._draws(distribution):
+            result[at] = self._covariance_of_parts(draws, result[at])
         return result
 
     def std(self, distribution: GaussianMixture) -> Float[Array, "M D"]:
@@ -165,28 +208,26 @@ class OutputScaler:
                 f"the {D} outputs."
             )
         Y = np.broadcast_to(thresholds, distribution.mean.shape[1:])
-        return self._evaluate(distribution, Y, lambda t, y, u, m, s: mixture_marginals.sf(u, m, s))
+        return self._evaluate(
+            distribution, Y, lambda t, y, m, s: mixture_marginals.sf(t.limit(y), m, s)
+        )
 
     def cdf(self, distribution: GaussianMixture, Y: Float[Array, "M D"]) -> Float[Array, "M D"]:
         """Return P(y < reading), which is uniform on (0, 1) if the distributions are calibrated."""
-        return self._evaluate(distribution, Y, lambda t, y, u, m, s: mixture_marginals.cdf(u, m, s))
+        return self._evaluate(distribution, Y, lambda t, y, m, s: t.cdf(y, m, s))
 
     def log_density(
         self, distribution: GaussianMixture, Y: Float[Array, "M D"]
     ) -> Float[Array, "M D"]:
         """Return the log density of every reading in original units (−∞ outside the domain)."""
-        return self._evaluate(
-            distribution,
-            Y,
-            lambda t, y, u, m, s: mixture_marginals.logpdf(u, m, s) + t.log_slope(y),
-        )
+        return self._evaluate(distribution, Y, lambda t, y, m, s: t.log_density(y, m, s))
 
     def crps(self, distribution: GaussianMixture, Y: Float[Array, "M D"]) -> Float[Array, "M D"]:
         """Return the continuous ranked probability score of every reading, in original units."""
         return self._evaluate(
             distribution,
             Y,
-            lambda t, y, u, m, s: t.crps(y, m, s),
+            lambda t, y, m, s: t.crps(y, m, s),
             lambda C, t: t.crps_bytes(C),
         )
 
@@ -222,17 +263,62 @@ class OutputScaler:
         log_normal = np.array([t.log_normal for t in self.transforms])
         pairs = log_normal[:, None] & log_normal
         means = a[0][..., :, None] * a[0][..., None, :]
-        result[..., pairs] = means[..., pairs] * np.expm1((rho * products)[..., pairs])
+        largest = MAX_VALUE**2
+        factor = np.expm1(np.minimum((rho * products)[..., pairs], np.log(largest)))
+        with np.errstate(over="ignore"):
+            result[..., pairs] = np.clip(means[..., pairs] * factor, -largest, largest)
         variances = np.stack([variance for _, variance in expansions], axis=-1)
         np.einsum("cmdd->cmd", result)[...] = variances
         return a[0], result
 
+    def _draws(
+        self, distribution: GaussianMixture
+    ) -> Iterator[tuple[slice, Float[Array, "K C m D"]]]:
+        """Yield draws of T(y) for each block of locations, if there are compositions."""
+        if not self.compositions:
+            return
+        C, M, D = distribution.mean.shape
+        for run in chunks(M, 24.0 * N_DRAWS * C * D, None):
+            at = slice(run.start, run.stop)
+            m = distribution.mean[:, at] * self.scale + self.shift
+            cov = distribution.cov[:, at] * self.scale[:, None] * self.scale
+            order = np.array(self.order or range(D))
+            drawn = joint_draws(m[..., order], cov[..., order, :][..., order])
+            yield at, drawn[..., np.argsort(order)]
+
+    def _covariance_of_parts(
+        self, draws: Float[Array, "K C m D"], cov: Float[Array, "m D D"]
+    ) -> Float[Array, "m D D"]:
+        """Return the covariance over draws; outputs that are not parts keep their variances."""
+        Y = np.stack([t.inverse(draws[..., d]) for d, t in enumerate(self.transforms)], axis=-1)
+        parts = np.zeros(Y.shape[-1], bool)
+        for composition in self.compositions:
+            Y[..., list(composition.outputs)] = composition.parts(draws)
+            parts[list(composition.outputs)] = True
+        Y = Y.reshape(-1, *Y.shape[2:])
+        Y = Y - Y.mean(axis=0)
+        over_draws = np.einsum("kmd,kme->mde", Y, Y) / len(Y)
+        variance, exact = (np.einsum("mdd->md", c) for c in (over_draws, cov))
+        ratio = np.divide(exact, variance, out=np.ones_like(exact), where=variance > 0)
+        factor = np.where(parts, 1.0, np.sqrt(ratio))
+        return over_draws * factor[:, :, None] * factor[:, None, :]
+
     def _marginals(
         self, distribution: GaussianMixture, bytes_each: Callable[[int, Transform], float]
     ) -> Iterator[tuple[slice, int, Transform, Float[Array, "C m"], Float[Array, "C m"]]]:
-        """Yield the distribution of T_d(y_d) for each output d and block of locations."""
+        """Yield the distribution of T_d(y_d) for each output d and block of locations.
+
+        For a part of a whole, T_d is the logit.
+        """
         C, M, _ = distribution.mean.shape
+        for at, draws in self._draws(distribution):
+            for composition in self.compositions:
+                for d in composition.outputs:
+                    yield at, d, Logit(composition.total), *composition.logit_components(draws, d)
+        parts = {d for composition in self.compositions for d in composition.outputs}
         for d, t in enumerate(self.transforms):
+            if d in parts:
+                continue
             for run in chunks(M, bytes_each(C, t), None):
                 at = slice(run.start, run.stop)
                 m = distribution.mean[:, at, d] * self.scale[d] + self.shift[d]
@@ -249,80 +335,42 @@ class OutputScaler:
         """Evaluate a function for each reading and its distribution; missing readings give NaN."""
         result = np.empty(Y.shape)
         for at, d, t, m, s in self._marginals(distribution, bytes_each):
-            y = Y[at, d]
-            result[at, d] = function(t, y, t.forward(y), m, s)
+            result[at, d] = function(t, Y[at, d], m, s)
         return result
 
 
-def transform_per_output(transforms: Any, names: Sequence[str]) -> list[Any]:
-    """Return a list with one transform for every output.
-
-    `transforms` is one transform for all outputs, a sequence with a transform for each output, or a
-    mapping from output names to transforms.
-    """
-    D = len(names)
-    if isinstance(transforms, Mapping):
-        by_name = {str(key): spec for key, spec in transforms.items()}
-        unknown = [key for key in by_name if key not in names]
-        if unknown:
-            raise ValueError(
-                f"output_transform has the keys {unknown}, which are not outputs; expected any of "
-                f"{list(names)}."
-            )
-        return [by_name.get(name) for name in names]
-    if not isinstance(transforms, list | tuple | np.ndarray):
-        return [transforms] * D
-    if len(transforms) != D:
-        raise ValueError(
-            f"output_transform has {len(transforms)} transforms for {D} outputs; expected one "
-            "transform for all outputs, one for each output, or a dict with output names as keys."
-        )
-    return list(transforms)
-
-
-def _fit_transform(spec: Any, values: Float[Array, " n"], name: str) -> Transform:
+def _fit_transform(
+    spec: Any, values: Float[Array, " n"], name: str, bounds: Interval | None
+) -> Transform:
     """Fit the transform of one output."""
-    is_name = spec is None or isinstance(spec, str)
-    if is_name and spec not in TRANSFORMS:
+    if spec is not None and not isinstance(spec, str):
+        check_invertible(spec, name)
+        if bounds is not None:
+            raise ValueError(
+                f"Output {name!r} has bounds {bounds} and the transformer {spec}, which does not "
+                'keep them. Set output_transform="auto" for this output, or its bounds to None.'
+            )
+        constant = is_constant(values[:, None])[0]
+        return Identity() if constant else FittedTransformer.from_transformer(spec, values, name)
+    if spec not in TRANSFORMS:
         raise ValueError(
             f"output_transform={spec!r} for output {name!r}; expected one of "
             f"{', '.join(map(repr, TRANSFORM_NAMES))}, or a scikit-learn transformer."
         )
-    if not is_name:
-        check_invertible(spec, name)
-    elif TRANSFORMS[spec].parameter_free:
-        return TRANSFORMS[spec].fit(values)
-    if is_constant(values[:, None])[0]:  # Parameters cannot be fitted to equal readings.
-        return TRANSFORMS[None].fit(values)
-    if is_name:
-        return TRANSFORMS[spec].fit(values)
-    return FittedTransformer.from_transformer(spec, values, name)
-
-
-def is_constant(Y: Float[Array, "N D"]) -> Bool[Array, " D"]:
-    """Tell for each output whether its readings are equal up to rounding, ignoring NaN.
-
-    >>> is_constant(np.array([[0.1, 1.0], [0.1 + 1e-17, 2.0], [np.nan, 3.0]]))
-    array([ True, False])
-    """
-    low, high = np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)
-    return high / 2 - low / 2 <= MAX_ROUNDING * np.maximum(np.abs(low), np.abs(high))
-
-
-def mean_and_std(Y: Float[Array, "N D"]) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
-    """Return each output's mean and its standard deviation (1 for a constant output).
-
-    >>> mean_and_std(np.array([[1e152, 5.0], [3e152, 5.0]]))
-    (array([2.e+152, 5.e+000]), array([1.e+152, 1.e+000]))
-    """
-    low, high = np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)
-    constant = is_constant(Y)
-    # Subtracting the lowest value and dividing by the range avoids overflow and loss of digits.
-    unit = np.where(constant, 1.0, high - low)
-    relative = (Y - low) / unit
-    std = unit * np.nanstd(relative, axis=0)
-    # The mean is rounded to about eight digits of the range, so that its rounding error does not
-    # depend on the origin of the scale.
-    digit = np.exp2(np.floor(np.log2(unit)) - 27)
-    mean = low + digit * np.round(unit * np.nanmean(relative, axis=0) / digit)
-    return np.where(constant, low, mean), np.where(constant, 1.0, std)
+    shape = TRANSFORMS[spec]
+    if bounds not in (None, NON_NEGATIVE) and not shape.on_line:
+        raise ValueError(
+            f"output_transform={spec!r} for output {name!r} does not keep its bounds {bounds}; set "
+            'output_transform="auto" for this output.'
+        )
+    if spec == "softplus" and bounds is None:
+        raise ValueError(
+            f'output_transform="softplus" needs bounds, but output {name!r} has none, because '
+            "it has negative readings or its bounds are None. Set its bounds (output_bounds), or "
+            "another transform."
+        )
+    if bounds is not None and shape.on_line:
+        return fit_bounded(values, bounds, shape)
+    if is_constant(values[:, None])[0] and not shape.parameter_free:
+        return Identity()  # Parameters cannot be fitted to equal readings.
+    return shape.fit(values)

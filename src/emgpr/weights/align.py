@@ -9,6 +9,8 @@ The axes are in order of decreasing variance.
 import numpy as np
 from jaxtyping import Float
 
+from emgpr.arrays import eigh, svd
+
 Array = np.ndarray
 
 
@@ -25,10 +27,10 @@ def aligned(W: Float[Array, "L Q D k"]) -> Float[Array, "L Q D r"]:
     """
     k = W.shape[-1]
     B = (W @ np.swapaxes(W, -1, -2)).mean(axis=0)
-    values, vectors = np.linalg.eigh(B)  # ascending
+    values, vectors = eigh(B)  # ascending
     lengths = np.sqrt(np.maximum(values, 0.0))[:, None, :]
     axes = (vectors * lengths)[..., ::-1][..., :k]
     axes = axes * np.where(axes.sum(axis=1, keepdims=True) < 0, -1.0, 1.0)
     # The nearest rotation (Procrustes) is U Vᵀ, where Wᵀ axes = U S Vᵀ.
-    U, _, Vt = np.linalg.svd(np.swapaxes(W, -1, -2) @ axes, full_matrices=False)
+    U, _, Vt = svd(np.swapaxes(W, -1, -2) @ axes)
     return W @ (U @ Vt)

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from sklearn.gaussian_process.kernels import Kernel
 
+from emgpr.arrays import eigh
 from emgpr.latents import Latent, is_length_scale
 from emgpr.observations import Observations
 from emgpr.weights.parameters import LMCParameters
@@ -47,7 +48,7 @@ def initial_parameters(
         if q < D:
             outputs = np.flatnonzero(group == q).tolist()
             kernels.append(_shared_kernel([first[d].kernel for d in outputs]))
-            values, vectors = np.linalg.eigh(correlation[np.ix_(outputs, outputs)])
+            values, vectors = eigh(correlation[np.ix_(outputs, outputs)])
             k = min(rank, len(outputs))
             leading = vectors[:, ::-1][:, :k] * np.sqrt(np.maximum(values[::-1][:k], 0.0))
             # The sign of an eigenvector is arbitrary; choose the one with a positive sum.

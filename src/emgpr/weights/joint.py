@@ -14,22 +14,24 @@ of the process.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from emgpr.arrays import chunk_bytes, chunks, to_device_of, to_numpy
+from emgpr.arrays import chunk_bytes, chunks, diagonal, to_device_of, to_numpy
 from emgpr.checkpoint import digest
-from emgpr.covariance import coregionalization, log_likelihood
+from emgpr.covariance import Likelihood, coregionalization, log_likelihood
 from emgpr.kernels import KernelStack, kernel_matrix
 from emgpr.latents import nearest_pairs
 from emgpr.noise import noise_prior, output_variances
 from emgpr.observations import Observations
 from emgpr.optimize import LBFGSMemory, OptimizeResult, OptimizerState, minimize
-from emgpr.parallel import DEFAULT_EXECUTION, Execution, progress_counter
+from emgpr.parallel import DEFAULT_EXECUTION, Execution
+from emgpr.progress import iteration_progress
 from emgpr.weights.fit import FittedWeights, fit_weights, subsample_batches
 from emgpr.weights.parameters import LMCParameters, ParameterVector
+from emgpr.weights.sill_prior import SillPrior
 
 Array = np.ndarray
 LogPosterior = Callable[[Float[Array, " p"]], tuple[float, Float[Array, " p"]]]
@@ -77,16 +79,18 @@ def refine(
     weak_prior: bool = False,
     max_iter: int,
     output_names: Sequence[str] | None = None,
+    latent_numbers: Sequence[int] | Int[Array, " Q"] | None = None,
     execution: Execution = DEFAULT_EXECUTION,
 ) -> RefinedModel:
     """Optimise the result of step 2 further, jointly or in the given number of sweeps."""
 
-    def likelihood_of(sites: Sequence[Int[Array, " _"]], **bounds: float) -> _EnsembleLikelihood:
+    def likelihood_of(sites: Sequence[Int[Array, " _"]], **bounds: float) -> EnsembleLikelihood:
         x = observations.at(np.concatenate(sites)).x
         vector = ParameterVector.around(
-            start, observations, x, correlated=correlated, output_names=output_names, **bounds
-        )
-        return _EnsembleLikelihood(observations, sites, vector, weak_prior, execution)
+            start, observations, x, correlated=correlated, output_names=output_names,
+            latent_numbers=latent_numbers, **bounds,
+        )  # fmt: skip
+        return EnsembleLikelihood(observations, sites, vector, weak_prior, execution)
 
     whole = likelihood_of(batches)
     if sweeps != "joint":
@@ -120,7 +124,7 @@ def refine(
 def _sweep(
     observations: Observations,
     batches: Sequence[Int[Array, " _"]],
-    whole: "_EnsembleLikelihood",
+    whole: "EnsembleLikelihood",
     fitted: FittedWeights,
     sweeps: int,
     max_iter: int,
@@ -185,13 +189,12 @@ def maximise(
         resume, values = checkpoint.find(name) or (None, [])
     if not values:
         values.append(float(log_posterior(x0)[0]))
-    with progress_counter(max_iter, label, execution.verbose) as count:
-        for _ in values[1:]:
-            count()
+    threshold = max(min_gain * n_readings, expected_gain)
+    with iteration_progress(label, max_iter, threshold, execution.verbose) as show:
 
         def record(losses: Float[Array, " 1"]) -> None:
             values.append(-float(losses[0]))
-            count()
+            show(values)
 
         def store(state: OptimizerState) -> None:
             if checkpoint.due or not state.active.any():
@@ -208,7 +211,7 @@ def maximise(
     return result, values
 
 
-class _EnsembleLikelihood:
+class EnsembleLikelihood:
     """The log-likelihoods of the members' batches as functions of the parameter vector."""
 
     def __init__(
@@ -238,7 +241,9 @@ class _EnsembleLikelihood:
         ]
         self.n_readings = sum(table.n_readings for table in self.tables)
         self.kernels = [KernelStack(vector.start.kernels, table.x) for table in self.tables]
-        self.prior = noise_prior(output_variances(observations), weak_prior)
+        variances = output_variances(observations)
+        self.prior = noise_prior(variances, weak_prior)
+        self.sill_prior = SillPrior(variances, observations.constant) if weak_prior else None
 
     def weights_stage(self, parameters: LMCParameters, members: FittedWeights) -> Stage:
         """Describe, as a stage of the history, the optimisation of the weights alone."""
@@ -258,11 +263,13 @@ class _EnsembleLikelihood:
     ) -> tuple[OptimizeResult, list[Stage]]:
         """Maximise the log posterior density from these parameters, with free or fixed weights."""
         vector = self.vector
+        # In a sweep, the weights, which determine the sills, are fitted without a prior.
+        sill_prior = self.sill_prior if with_weights else None
         first = vector.n_kernel_parameters
         noise_part = slice(first, first + vector.noise.size)
 
         def log_posterior(x: Float[Array, " p"]) -> tuple[float, Float[Array, " p"]]:
-            values, gradient = self.evaluate(x, W)
+            values, gradient = self.evaluate(x, W, sill_prior)
             log_prior, of_noise = self.prior(vector.noise.matrix(x[noise_part]))
             gradient[noise_part] += vector.noise.pullback(x[noise_part], of_noise)
             return float(values.sum() + log_prior), gradient[: len(x)]
@@ -275,7 +282,7 @@ class _EnsembleLikelihood:
             max_iter=max_iter,
             min_gain=MIN_GAIN,
             expected_gain=expected_gain * self.n_readings,
-            label=f"Refining: {label}",
+            label=f"{'Joint optimisation' if with_weights else 'Refinement'}: {label}",
             memory=memory,
             key=(W, vector.start.kernels, vector.start.free, self.batches, vector.noise),
             execution=self.execution,
@@ -283,10 +290,13 @@ class _EnsembleLikelihood:
         stages = [Stage("start", values[0]), *(Stage(label, value) for value in values[1:])]
         return result, stages
 
-    def evaluate(self, x: Float[Array, " p"], W: Float[Array, "L Q D k"]) -> tuple[Array, Array]:
+    def evaluate(
+        self, x: Float[Array, " p"], W: Float[Array, "L Q D k"], prior: SillPrior | None = None
+    ) -> tuple[Array, Array]:
         """Return the log-likelihood of every batch, and the gradient of the sum over batches.
 
-        `W` holds the weights that are used if the vector `x` contains none.
+        `W` holds the weights that are used if the vector `x` contains none. With a `prior`, its log
+        density for the weights of each member is added.
         """
         vector = self.vector
         _, noise_vector, W = vector.split(x, W)
@@ -299,13 +309,32 @@ class _EnsembleLikelihood:
             weights = to_device_of(W[list(run)] if table.x.ndim == 3 else W[run[0]], K)
             fit = log_likelihood(table, weights, to_device_of(noise, K), K, of_kernels=True)
             assert fit.of_kernels is not None
-            gradient = to_numpy(pullback(fit.of_kernels))
+            of_kernels = fit.of_kernels
+            if prior is not None:
+                fit = _with_sill_prior(fit, prior, to_numpy(weights), noise, K)
+            gradient = to_numpy(pullback(of_kernels))
             of_theta += gradient.sum(axis=tuple(range(gradient.ndim - 1)))
             values.append(np.atleast_1d(to_numpy(fit.value)))
             of_W.append(vector.start.mask_gradient(to_numpy(fit.of_weights)).reshape(-1))
             of_noise += to_numpy(fit.of_noise).reshape(-1, *noise.shape).sum(0)
         gradients = [of_theta, vector.noise.pullback(noise_vector, of_noise), *of_W]
         return np.concatenate(values), np.concatenate(gradients)
+
+
+def _with_sill_prior(
+    fit: Likelihood, prior: SillPrior, W: Array, noise: Float[Array, "D D"], K: Any
+) -> Likelihood:
+    """Add the log density of the prior on the sills, and its derivatives, to a likelihood."""
+    added = prior(W, noise, to_numpy(diagonal(K)))
+    assert fit.of_kernels is not None
+    of_diagonals = diagonal(fit.of_kernels)  # a view
+    of_diagonals += to_device_of(added.of_diagonals, K)
+    return replace(
+        fit,
+        value=fit.value + to_device_of(added.value, K),
+        of_weights=fit.of_weights + to_device_of(added.of_weights, K),
+        of_noise=fit.of_noise + to_device_of(added.of_noise, K),
+    )
 
 
 def _is_noise(

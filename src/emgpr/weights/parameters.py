@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from sklearn.gaussian_process.kernels import Kernel
 
 from emgpr.latents import is_length_scale, search_space
@@ -57,11 +57,13 @@ class ParameterVector:
         *,
         correlated: bool,
         output_names: Sequence[str] | None = None,
+        latent_numbers: Sequence[int] | Int[Array, " Q"] | None = None,
         min_length_factor: float = 1.0,
     ) -> "ParameterVector":
         """Create a vector with bounds set by the user or, by default, derived from the sites `x`.
 
-        The lower bounds of length-scales are multiplied by `min_length_factor`.
+        The lower bounds of length-scales are multiplied by `min_length_factor`. Messages refer to
+        the latent processes by `latent_numbers`.
         """
         D = observations.n_outputs
         noise = NoiseParameters(D, correlated)
@@ -77,8 +79,10 @@ class ParameterVector:
         low = np.where(is_scale, np.minimum(low + np.log(min_length_factor), high), low)
         noise_bounds = _noise_bounds(start, noise, observations.constant)
         bounds = np.concatenate([np.column_stack([low, high]), noise_bounds])
+        numbers = range(len(spaces)) if latent_numbers is None else latent_numbers
+        numbered = zip(numbers, spaces, strict=True)
         names = [
-            *(f"latent {q}'s {name}" for q, s in enumerate(spaces) for name in s.names[:-1]),
+            *(f"latent {q}'s {name}" for q, s in numbered for name in s.names[:-1]),
             *(f"the noise of output {name!r}" for name in output_names or range(D)),
         ]
         correlation = "a correlation between noises (set noise='independent' if sites are few)"

@@ -29,7 +29,7 @@ if (charts?.kind === "line") {
     const output = charts.outputs[element.dataset.output];
     plots.push(new LinePlot(element, group, {
       xs, sites, name: output.name, unit: output.unit, log: output.scale.log,
-      xLabel: withUnit(input), yLabel: withUnit(output),
+      xScale: input.scale, xLabel: input.label, yLabel: withUnit(output),
       label: `Line of the predicted median of ${output.name} with its 95% interval`,
       centre: floats(output.centre), std: floats(output.std), low: floats(output.low), high: floats(output.high),
       readings: floats(output.readings),
@@ -61,6 +61,9 @@ function redrawIfResized() {
   drawnWidth = width;
   redraw();
 }
+
+// Plots in a closed section have no width, so they are drawn when it is opened.
+for (const section of document.querySelectorAll("details")) section.addEventListener("toggle", redraw);
 
 redrawIfResized();
 new ResizeObserver(() => requestAnimationFrame(redrawIfResized)).observe(document.body);

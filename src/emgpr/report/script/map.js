@@ -10,6 +10,7 @@ class MapPlot extends Plot {
     this.colours = group.colours[what];
     this.readout = what === "centre" ? element.closest(".card").querySelector(".readout") : null;
     const { x, y } = group;
+    [this.xScale, this.yScale] = group.inputs.map((input) => input.scale);
     this.x0 = x.first - x.step / 2;
     this.x1 = x.first + (x.n - 0.5) * x.step;
     this.y0 = y.first - y.step / 2;
@@ -67,7 +68,7 @@ class MapPlot extends Plot {
     const { left, top, width, height } = this.box;
     const [x, y] = this.group.inputs;
     pen.clearRect(0, 0, this.width, this.height);
-    this.axes(pen, colours, withUnit(x), withUnit(y));
+    this.axes(pen, colours, x.label, y.label);
     pen.imageSmoothingEnabled = false;
     pen.drawImage(this.cells ??= this.image(), left, top, width, height);
     if (this.group.showsReadings) this.drawReadings(pen);
@@ -75,17 +76,18 @@ class MapPlot extends Plot {
   }
 
   drawReadings(pen) {
-    const { xs, ys } = this.group;
+    const { xs, ys } = this.group, isCentre = this.what === "centre";
+    // The more sites there are, the smaller are the circles, so that the map can be seen.
+    const shrink = Math.min(1, Math.sqrt(300 / xs.length)), radius = Math.max(0.6, (isCentre ? 3 : 1.2) * shrink);
     for (let i = 0; i < xs.length; i++) {
       const value = this.output.readingValues[i];
       if (Number.isNaN(value)) continue;
-      const isLarge = this.what === "centre";
       pen.beginPath();
-      pen.arc(this.px(xs[i]), this.py(ys[i]), isLarge ? 3 : 1.2, 0, 2 * Math.PI);
-      pen.fillStyle = isLarge ? this.cssColour(value) : "#ffffff";
+      pen.arc(this.px(xs[i]), this.py(ys[i]), radius, 0, 2 * Math.PI);
+      pen.fillStyle = isCentre ? this.cssColour(value) : "#ffffff";
       pen.fill();
-      if (isLarge) {
-        pen.lineWidth = 0.9;
+      if (isCentre) {
+        pen.lineWidth = 0.9 * shrink;
         pen.strokeStyle = "#ffffff";
         pen.stroke();
       }
@@ -153,7 +155,9 @@ class MapPlot extends Plot {
     const { x, y, inputs, degrees } = this.group;
     const right = x.first + column * x.step, up = y.first + row * y.step;
     const first = formatCoordinate(degrees ? wrapLongitude(right) : right, x.step);
-    return `${inputs[0].name} ${first}, ${inputs[1].name} ${formatCoordinate(up, y.step)}`;
+    // The unit is given where it differs from that of the axis.
+    const [a, b] = inputs.map((input) => (input.scale === 1 ? "" : ` ${input.unit}`));
+    return `${inputs[0].name} ${first}${a}, ${inputs[1].name} ${formatCoordinate(up, y.step)}${b}`;
   }
 
   lines(at) {

@@ -23,6 +23,12 @@ function linearTicks(low, high, count) {
   return { positions, places: Math.max(0, Math.ceil(-Math.log10(step) - 1e-9) + (step / power === 2.5 ? 1 : 0)) };
 }
 
+// Ticks at round multiples of a unit that is `scale` times as large as that of the positions.
+function scaledTicks(low, high, count, scale) {
+  const { positions, places } = linearTicks(low / scale, high / scale, count);
+  return { positions: positions.map((at) => at * scale), text: (at) => withMinus(formatFixed(at / scale, places)) };
+}
+
 function logTicks(low, high) {
   const positions = [];
   const multiples = high < 8 * low ? [1, 1.5, 2, 3, 5, 7] : [1, 2, 5];
@@ -33,7 +39,7 @@ function logTicks(low, high) {
 }
 
 const wrapLongitude = (longitude) => ((((longitude + 180) % 360) + 360) % 360) - 180;
-const withUnit = (input) => (input.unit ? `${input.name} (${input.unit})` : input.name);
+const withUnit = (output) => (output.heading_unit ? `${output.name} (${output.heading_unit})` : output.name);
 
 function formatFixed(value, places) {
   return places > 6 ? String(Number(value.toPrecision(6))) : (Math.abs(value) < 1e-12 ? 0 : value).toFixed(places);

@@ -89,8 +89,7 @@ class Plot {
 
   verticalTicks(count) {
     if (this.log) return { positions: logTicks(this.y0, this.y1), text: (y) => format(y) };
-    const { positions, places } = linearTicks(this.y0, this.y1, count);
-    return { positions, text: (y) => withMinus(formatFixed(y, places)) };
+    return scaledTicks(this.y0, this.y1, count, this.yScale ?? 1);
   }
 
   // Conversion from data coordinates to pixels and back.
@@ -109,13 +108,13 @@ class Plot {
     pen.strokeStyle = colours.line;
     pen.lineWidth = 1;
     pen.strokeRect(left - 0.5, top - 0.5, width + 1, height + 1);
-    const horizontal = linearTicks(this.x0, this.x1, Math.max(2, width / 75));
+    const horizontal = scaledTicks(this.x0, this.x1, Math.max(2, width / 75), this.xScale ?? 1);
     pen.textAlign = "center";
     pen.textBaseline = "top";
     for (const x of horizontal.positions) {
       const value = this.group.degrees ? wrapLongitude(x) : x;
       pen.fillRect(this.px(x) - 0.5, top + height, 1, 4);
-      pen.fillText(withMinus(formatFixed(value, horizontal.places)), this.px(x), top + height + 6);
+      pen.fillText(horizontal.text(value), this.px(x), top + height + 6);
     }
     pen.fillText(truncate(pen, xLabel, width), left + width / 2, top + height + 24);
     pen.textAlign = "right";

@@ -1,0 +1,43 @@
+"""Tables in the first sheet of an Excel workbook."""
+
+from collections import Counter
+from pathlib import Path
+
+import pandas as pd
+
+from emgpr.io.base import TableFormat
+from emgpr.user_warnings import warn
+
+
+def _read(file: Path) -> pd.DataFrame:
+    with pd.ExcelFile(file, engine="openpyxl") as book:
+        sheet, *others = book.sheet_names
+        header = pd.read_excel(book, sheet_name=sheet, header=None, nrows=1, dtype=str)
+        table = pd.read_excel(book, sheet_name=sheet, keep_default_na=False, na_values=[""])
+    if others:
+        warn(
+            f"{file} has {len(others) + 1} sheets; only the first, {sheet!r}, is read. To read "
+            "another sheet, make it the first."
+        )
+    counts = Counter(_on_one_line(name) for name in header.to_numpy().ravel() if not pd.isna(name))
+    table = table.set_axis([_on_one_line(name) for name in table.columns], axis=1)
+    table.attrs["repeated"] = sorted(name for name, n in counts.items() if n > 1)
+    return table
+
+
+def _on_one_line(name: object) -> str:
+    return " ".join(str(name).split())
+
+
+def _write(table: pd.DataFrame, path: Path) -> None:
+    table.to_excel(path, index=False, engine="openpyxl")
+
+
+FORMAT = TableFormat(
+    name="Excel",
+    endings=(".xlsx",),
+    packages=("openpyxl",),
+    extra="excel",
+    read=_read,
+    write=_write,
+)
