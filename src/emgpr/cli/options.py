@@ -6,7 +6,6 @@ an option to all commands that take the dataclass, add a field to it.
 """
 
 import inspect
-import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
@@ -303,15 +302,16 @@ def _parse_bounds(text: str, option: str) -> tuple[float, float] | None:
     if text == "none":
         return None
     lower, colon, upper = text.partition(":")
+    try:
+        bounds = float(lower or "-inf"), float(upper or "inf")
+    except ValueError:
+        colon = ""
     if not colon:
         raise UsageError(
             f"{option} has {text!r}; expected lower:upper, such as 0:100, 0: without an upper "
             "bound, or none."
         )
-    return (
-        parse_number(lower, option) if lower else -math.inf,
-        parse_number(upper, option) if upper else math.inf,
-    )
+    return bounds
 
 
 def _parse_transform(name: str, option: str) -> str | None:

@@ -4,6 +4,7 @@ import warnings
 
 import pandas as pd
 
+from emgpr.io.cells import NUMBER_WITH_COMMA
 from emgpr.io.files import PathLike, existing_file, file_ending, read_errors
 from emgpr.io.registry import TABLE_FORMATS
 
@@ -37,4 +38,7 @@ def read_columns_to_copy(path: PathLike, *, as_text: bool, **layout: str | None)
         column, text = table.iloc[:, i], verbatim.iloc[:, i]
         if pd.api.types.is_numeric_dtype(column) and text.str.contains(",", na=False).any():
             verbatim.isetitem(i, column.to_numpy())
+        elif table.attrs.get("decimal_comma"):  # a column with numbers and codes such as "n.d."
+            number = text.str.fullmatch(NUMBER_WITH_COMMA.pattern).fillna(False).astype(bool)
+            verbatim.isetitem(i, text.where(~number, text.str.replace(",", ".")).to_numpy())
     return verbatim
