@@ -35,9 +35,9 @@ def test_columns_without_content_are_left_out():
 @pytest.mark.parametrize(
     ("n_outputs", "gaps", "says"),
     [
-        (2, [], "a and b, measured at 4 sites (x 0 to 3 m). No readings are missing."),
+        (2, [], "a and b were measured at 4 sites (x 0 to 3 m). No readings are missing."),
         (2, [1], "Missing readings: 50% of b."),
-        (6, [0, 1, 2, 3, 4], "6 outputs (a to f), measured"),
+        (6, [0, 1, 2, 3, 4], "6 outputs (a to f) were measured"),
         (6, [0, 1, 2, 3, 4], "42% of the readings are missing, affecting 5 of the 6 outputs."),
         (6, range(6), "50% of the readings are missing, affecting all outputs."),
     ],

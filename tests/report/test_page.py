@@ -17,7 +17,7 @@ def test_the_summary_says_what_was_measured_and_how_well_it_is_predicted(metals,
     page = page_of(metals)
     assert "<h1>&lt;b&gt;Jura&lt;/b&gt; &amp; more</h1>" in page.source
     X, _ = metals.training_data()
-    assert f"Cd, Ni and Zn, measured at 90 sites (Xloc {X['Xloc'].min():.4g} to" in page.text
+    assert f"Cd, Ni and Zn were measured at 90 sites (Xloc {X['Xloc'].min():.4g} to" in page.text
     assert "Missing readings: 33% of Cd." in page.text
     summary = metals.cross_validate().summary()
     explained, mae = 1 - summary["smse"], summary["mae"]
@@ -26,7 +26,8 @@ def test_the_summary_says_what_was_measured_and_how_well_it_is_predicted(metals,
     assert cadmium in page.text
     zinc = f"{explained['Zn']:.0%} of that of Zn (mean absolute error {mae['Zn']:.1f})"
     assert zinc in page.text
-    assert "Model: EMGPR with 3 latent processes, independent noise, an ensemble of 3" in page.text
+    assert "The model is EMGPR with 3 latent processes and independent noise." in page.text
+    assert "It is an ensemble of 3 members." in page.text
 
 
 def test_notes_say_what_asks_for_care(joint, page_of):

@@ -59,7 +59,9 @@ def data_sentence(X: pd.DataFrame, Y: pd.DataFrame, units: Mapping[str, str]) ->
     if len(outputs) > MAX_OUTPUTS_NAMED:
         title += f" ({outputs[0]} to {outputs[-1]})"
     ranges = join_names(_range(X[column], units.get(column, "")) for column in X.columns)
-    return f"{title}, measured at {quantity(len(X), 'site')} ({ranges}). {_missing_sentence(Y)}"
+    verb = "was" if len(outputs) == 1 else "were"
+    sites = quantity(len(X), "site")
+    return f"{title} {verb} measured at {sites} ({ranges}). {_missing_sentence(Y)}"
 
 
 def _range(column: pd.Series, unit: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import matplotlib.style
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from emgpr import plots
 from emgpr.cross_validation import CrossValidation
@@ -20,11 +21,12 @@ from emgpr.plots.latents import strongest_processes
 from emgpr.plots.panels import keep_first
 from emgpr.plots.surface import Locations
 from emgpr.plots.variograms import pairs_of
-from emgpr.report.charts import MAX_OUTPUTS, MIN_SIDE
+from emgpr.report.charts import MAX_OUTPUTS, MIN_SIDE, nodes_per_side
 
 MAX_COLUMNS = 3  # number of panels side by side; with more, the text would be too small
 MAX_LATENTS = 6
-N_NODES_SIDE = 36  # number of nodes along the longer side of a map of a latent process
+MAX_NODES_SIDE = 72  # number of nodes along the longer side of a map of a latent process
+PADDING = 0.1  # inches around each panel; browsers may use wider fonts than matplotlib
 MIN_VARIOGRAM_SITES = 3
 MAX_SVG_POINTS = 1500  # With more points, an SVG image is larger than a PNG image.
 MAX_PHONE_WIDTH = 600  # pixels; text in wider figures is illegible when scaled to fit a phone
@@ -91,7 +93,8 @@ def _draw_latents(
 ) -> Image | None:
     if model.n_features_in_ > 2:
         return None
-    locations = Locations.build(model, n_side=N_NODES_SIDE, min_side=MIN_SIDE)
+    n_side = min(MAX_NODES_SIDE, nodes_per_side(model))
+    locations = Locations.build(model, n_side=n_side, min_side=MIN_SIDE)
     height = 0.8 if locations.is_line else locations.aspect(units)[1]
     return _draw(
         len(strongest_processes(model.weights_, None, MAX_LATENTS)),
@@ -124,7 +127,8 @@ def _draw(
     columns = min(n, MAX_COLUMNS)
     rows = -(-n // columns)
     with _default_style():
-        figure = Figure(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
+        layout = ConstrainedLayoutEngine(w_pad=PADDING, h_pad=PADDING)
+        figure = Figure(figsize=(size[0] * columns, size[1] * rows), layout=layout)
         draw(keep_first(figure.subplots(rows, columns, squeeze=False), n))
         file = io.BytesIO()
         if as_png:

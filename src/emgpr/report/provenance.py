@@ -107,7 +107,7 @@ def provenance_table(source: Source) -> Table:
         **source.file_facts,
     }
     note = (
-        "To check whether a table holds the training data, compare its checksum, "
-        "emgpr.report.checksum(X, Y), with the checksum above."
+        "To check whether a model was fitted to a certain table, compute the checksum of the "
+        "table with emgpr.report.checksum(X, Y), and compare it with the checksum above."
     )
     return Table.of_facts("Origin of this report", facts, note)

@@ -1,4 +1,4 @@
-"""Statements on which readings the predictions of each output use."""
+"""Statements about the readings from which each output is predicted."""
 
 from collections.abc import Sequence
 
@@ -51,8 +51,8 @@ def transfer_table(model: MultiOutputGP, outputs: Sequence[str] | None = None) -
         for output in select_outputs(model.output_names_, outputs)
     ]
     note = (
-        "An output is predicted from its own readings only if the other outputs did not reduce "
-        "its cross-validated error."
+        "If the other outputs did not reduce the cross-validated error of an output, it is "
+        "predicted from its own readings."
     )
     return Table("Readings that predict each output", heads, rows, note)
 

@@ -9,15 +9,30 @@ class MapPlot extends Plot {
     this.scale = what === "std" ? output.std_scale : output.scale;
     this.colours = group.colours[what];
     this.readout = what === "centre" ? element.closest(".card").querySelector(".readout") : null;
-    const { x, y } = group;
     [this.xScale, this.yScale] = group.inputs.map((input) => input.scale);
-    this.x0 = x.first - x.step / 2;
-    this.x1 = x.first + (x.n - 0.5) * x.step;
-    this.y0 = y.first - y.step / 2;
-    this.y1 = y.first + (y.n - 0.5) * y.step;
+    [this.x0, this.x1] = this.extent(group.x, group.xs);
+    [this.y0, this.y1] = this.extent(group.y, group.ys);
   }
 
-  ratio() { return this.group.aspect; }
+  // The axes show all cells and all readings. Readings can lie outside the cells, whose centres
+  // are inside the convex hull of the sites.
+  extent({ first, step, n }, positions) {
+    let low = first - step / 2, high = first + (n - 0.5) * step;
+    for (const at of positions) [low, high] = [Math.min(low, at - step / 2), Math.max(high, at + step / 2)];
+    return [low, high];
+  }
+
+  // The ratio of height to width is that of the cells, adjusted to the extent of the axes.
+  ratio() {
+    const { aspect, x, y } = this.group;
+    if (aspect === null) return null;
+    return (aspect * (this.y1 - this.y0) * (x.n - 1) * x.step) / ((this.x1 - this.x0) * (y.n - 1) * y.step);
+  }
+
+  cellSize() {
+    const { x, y } = this.group;
+    return [this.px(x.step) - this.px(0), this.py(0) - this.py(y.step)];
+  }
 
   // Width of the colour bar and its labels. All maps leave room for the widest colour bar.
   colourBarWidth() {
@@ -65,12 +80,13 @@ class MapPlot extends Plot {
   rightMargin() { return Math.max(...this.group.plots.map((plot) => plot.colourBarWidth())); }
 
   render(pen, colours) {
-    const { left, top, width, height } = this.box;
     const [x, y] = this.group.inputs;
     pen.clearRect(0, 0, this.width, this.height);
     this.axes(pen, colours, x.label, y.label);
     pen.imageSmoothingEnabled = false;
-    pen.drawImage(this.cells ??= this.image(), left, top, width, height);
+    const [w, h] = this.cellSize(), { n: nx } = this.group.x, { n: ny } = this.group.y;
+    const [left, top] = this.pixel({ column: -0.5, row: ny - 0.5 });
+    pen.drawImage(this.cells ??= this.image(), left, top, nx * w, ny * h);
     if (this.group.showsReadings) this.drawReadings(pen);
     this.drawColourBar(pen, colours);
   }
@@ -135,7 +151,7 @@ class MapPlot extends Plot {
     column = Math.max(0, Math.min(x.n - 1, column));
     row = Math.max(0, Math.min(y.n - 1, row));
     const [px, py] = this.pixel({ column, row });
-    const half = Math.max(this.box.width / x.n, this.box.height / y.n) / 2;
+    const half = Math.max(...this.cellSize()) / 2;
     return { column, row, site: this.nearest(px, py, Math.max(half, 4)) };
   }
 
@@ -174,8 +190,8 @@ class MapPlot extends Plot {
 
   mark(at) {
     const pen = this.overlay.getContext("2d"), { left, top, width, height } = this.box;
-    const [px, py] = this.pixel(at), { x, y } = this.group;
-    const w = width / x.n, h = height / y.n;
+    const [px, py] = this.pixel(at), { x } = this.group;
+    const [w, h] = this.cellSize();
     for (const [colour, thick] of [["rgb(0 0 0 / 0.45)", 2.5], ["#ffffff", 1]]) {
       pen.strokeStyle = colour;
       pen.lineWidth = thick;
