@@ -102,7 +102,7 @@ def test_observed_outputs_are_standardised_and_checked_for_codes(pieces):
     assert np.isnan(z[:, [0, 2]]).all()
     assert_allclose(pieces.scaler.to_original(z)[0, 1], 500.0)
     assert pieces.read_observed(None, 2) is None
-    with pytest.warns(UserWarning, match="observed 'Ni' holds -9999"):
+    with pytest.warns(UserWarning, match="observed 'Ni' contains -9999"):
         pieces.read_observed(pd.DataFrame({"Ni": [-9999.0, 500.0]}), 2)
 
 
@@ -126,7 +126,7 @@ def test_columns_of_a_frame_are_named_once(pieces):
     assert values.shape == (20, len(columns))
     assert_allclose(values[:, 2], values[:, 0])
     twice = requested(pieces.scaler.names, quantiles=[0.5, 0.5])
-    with pytest.raises(ValueError, match=r"share the names \['Cd_q0.5', .*rename an output"):
+    with pytest.raises(ValueError, match=r"columns with the names \['Cd_q0.5', .*rename an output"):
         pieces.frame_columns(twice)
 
 

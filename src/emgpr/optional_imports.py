@@ -11,10 +11,12 @@ def import_optional(module: str, purpose: str, extra: str = "geo") -> Any:
     [1]
     >>> import_optional("no_such", "Drawing")
     Traceback (most recent call last):
-    ImportError: Drawing needs no_such: pip install 'emgpr[geo]'
+    ImportError: Drawing needs no_such, which is not installed. Run pip install 'emgpr[geo]'.
     """
     try:
         return import_module(module)
     except ImportError as missing:
         package = module.partition(".")[0]
-        raise ImportError(f"{purpose} needs {package}: pip install 'emgpr[{extra}]'") from missing
+        raise ImportError(
+            f"{purpose} needs {package}, which is not installed. Run pip install 'emgpr[{extra}]'."
+        ) from missing

@@ -53,8 +53,8 @@ def with_string_keys(given: Mapping[Any, Value], parameter: str) -> dict[str, Va
     named = {str(key): value for key, value in given.items()}
     if len(named) < len(given):
         raise ValueError(
-            f"{parameter} has the keys {list(given)}, and some of them are the same name; expected "
-            "one key for each column."
+            f"{parameter} has the keys {list(given)}, some of which stand for the same column; "
+            "expected one key for each column."
         )
     return named
 

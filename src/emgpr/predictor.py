@@ -155,8 +155,9 @@ class Predictor:
         duplicates = sorted({column for column in columns if columns.count(column) > 1})
         if duplicates:
             raise ValueError(
-                f"Outputs {list(names)} and their statistics, such as '<output>_std', share the "
-                f"names {duplicates}; rename an output, or use predict."
+                f"The result would have several columns with the names {duplicates}, because an "
+                f"output has the name of a statistic, such as '<output>_std', of another output. "
+                f"The outputs are {list(names)}; rename an output, or use predict."
             )
         return columns
 

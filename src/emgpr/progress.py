@@ -122,7 +122,7 @@ def format_duration(seconds: float) -> str:
 
 
 def _display(*columns: Any) -> Any:
-    """Return a display on stderr of a description and columns; a file gets only the last state."""
+    """Return a display of a description and columns on stderr; a file has only its last state."""
     from rich import progress
     from rich.console import Console
 

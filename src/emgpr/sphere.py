@@ -33,7 +33,7 @@ def on_sphere(longitude: Any, latitude: Any) -> Float[Array, "N 3"] | pd.DataFra
         outside = np.flatnonzero(np.abs(values) > limit)
         if len(outside):
             raise ValueError(
-                f"{name} holds {values[outside[0]]:g} (row {outside[0]}); expected degrees from "
+                f"{name} contains {values[outside[0]]:g} (row {outside[0]}); expected degrees from "
                 f"{-limit:g} to {limit:g}. Check that longitude and latitude are not exchanged "
                 "and are in degrees."
             )

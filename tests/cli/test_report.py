@@ -42,7 +42,8 @@ def test_a_file_that_is_not_a_model(here):
 
 def test_without_jinja2_the_extra_is_named(here, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    assert refuse(2, *REPORT).endswith("needs jinja2: pip install 'emgpr[report]'")
+    line = refuse(2, *REPORT)
+    assert line.endswith("needs jinja2, which is not installed. Run pip install 'emgpr[report]'.")
 
 
 def test_only_the_outputs_to_keep_are_reported(here):

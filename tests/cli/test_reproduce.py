@@ -133,7 +133,7 @@ def test_granules_that_cannot_be_read(tmp_path, monkeypatch):
     (tmp_path / "tdr.h5").write_text("<html>\nnot found\n</html>")
     assert "download may be incomplete" in refuse(3, *ATMS)
     monkeypatch.setitem(sys.modules, "h5py", None)
-    assert "needs h5py: pip install 'emgpr[geo]'" in refuse(2, *ATMS)
+    assert "needs h5py, which is not installed. Run pip install 'emgpr[geo]'" in refuse(2, *ATMS)
 
 
 @pytest.mark.parametrize(

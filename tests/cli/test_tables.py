@@ -21,7 +21,7 @@ def with_units(table):
         (with_units, (), "apparently units. Delete that row, or add --missing 'km,mg/kg'"),
         (lambda t: t.assign(Xloc="1,200.5"), (), "'1,200.5' in row 1. It has thousands separators"),
         (lambda t: t.assign(Cd="2024-05-01"), (), "contains dates (2024-05-01), which can only be"),
-        (lambda t: t.assign(Cd=20240501), (), "Output 'Cd' holds dates written as numbers"),
+        (lambda t: t.assign(Cd=20240501), (), "Output 'Cd' contains dates written as numbers"),
         (replaced("Cd", 4, -0.1), ("--log",), "needs positive values"),
         (lambda t: t.assign(Xloc=None), (), "has all coordinates (Xloc, Yloc)"),
     ],
@@ -49,13 +49,13 @@ def test_codes_for_missing_values_are_refused_unless_missing_says_what_they_are(
 
     file = changed(with_codes)
     line = refuse(3, "fit", file, *CHECK)
-    assert "'Cd' holds 1e+30 (2 of 87 values)" in line
+    assert "'Cd' contains 1e+30 (2 of 87 values)" in line
     assert line.endswith("Add --missing 1e+30,-9999, or --missing none if these are measurements.")
     removed = succeed("fit", file, *CHECK, "--missing", "-9999,1e30")
     assert removed.stderr == ""
     assert "\nZn        84        3 " in removed.stdout
     kept = succeed("fit", file, *CHECK, "--missing", "none")
-    assert "emgpr: warning: Output 'Zn' holds -9999" in kept.stderr
+    assert "emgpr: warning: Output 'Zn' contains -9999" in kept.stderr
 
 
 def test_rows_without_coordinates_are_left_out_with_a_warning(here):

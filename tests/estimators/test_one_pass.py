@@ -280,7 +280,7 @@ def test_a_chunk_that_fails_leaves_the_model_as_it_was(data, fitted):
 def test_a_code_for_missing_values_in_a_later_chunk_gives_a_warning(data, started):
     X, Y = data[0], data[1].copy()
     Y[:3, 1] = -9999.0
-    with pytest.warns(UserWarning, match=r"Output '1' holds -9999 \(3 of .* looks like a code"):
+    with pytest.warns(UserWarning, match=r"Output '1' contains -9999 \(3 of .* looks like a code"):
         started.summed(X, Y)
 
 

@@ -62,7 +62,7 @@ class UnnamedRule:
 
 def test_a_parameter_that_another_process_cannot_identify_is_refused_first(tmp_path):
     model = paper(combine=UnnamedRule(), batch_size=9, **QUICK, checkpoint=tmp_path / "fit")
-    with pytest.raises(ValueError, match=r"cannot tell whether combine is .*named function"):
+    with pytest.raises(ValueError, match=r"possible to identify combine in .*named function"):
         model.fit(X, Y)
     assert not (tmp_path / "fit").exists()
 

@@ -52,7 +52,7 @@ def test_columns_are_found_by_name_in_any_order_and_in_arrays_longitude_is_first
 
 def test_exchanged_longitude_and_latitude_are_rejected(table):
     X, Y = table
-    with pytest.raises(ValueError, match=r"latitude holds 1\d\d.*exchanged"):
+    with pytest.raises(ValueError, match=r"latitude contains 1\d\d.*exchanged"):
         IndependentGP(crs=WGS84).fit(X.abs()[["lat", "lon"]].to_numpy(), Y)
 
 

@@ -48,7 +48,7 @@ SUSPICIOUS = {
     "-9999 in many readings": (
         X,
         np.where(first(1, 4), -9999, Y),
-        ["Output '1' holds -9999 (4 of 18 values), far from the others (* to *): * Write NaN*"],
+        ["Output '1' contains -9999 (4 of 18 values), far from the others (* to *): * Write NaN*"],
     ),
     "many readings at a detection limit": (
         X,
@@ -65,48 +65,48 @@ SUSPICIOUS = {
         with_second_column([1.0, 2.0, 3.0]),
         ["Output '1' has only the values 1, 2, 3 in 18 readings. If these are codes of classes*"],
     ),
-    "-999 in two readings": (X, np.where(first(0, 2), -999, Y), ["Output '0' holds -999 (2 of*"]),
-    "-99 once": (X, np.where(first(2), -99, Y), ["Output '2' holds -99 (1 of 18 values)*"]),
-    "-32768 once": (X, np.where(first(0), -32768, Y), ["Output '0' holds -32768 (1*"]),
+    "-999 in two readings": (X, np.where(first(0, 2), -999, Y), ["Output '0' contains -999 (2*"]),
+    "-99 once": (X, np.where(first(2), -99, Y), ["Output '2' contains -99 (1 of 18 values)*"]),
+    "-32768 once": (X, np.where(first(0), -32768, Y), ["Output '0' contains -32768 (1*"]),
     "1e20, as numerical models write": (
         X,
         np.where(first(0, 3), 1e20, Y),
-        ["Output '0' holds 1e+20 (3*"],
+        ["Output '0' contains 1e+20 (3*"],
     ),
     "netCDF's fill value in 32 bits": (
         X,
         np.where(first(0, 3), np.float32(9.96921e36), Y),
-        ["Output '0' holds 9.96921e+36 (3 of 18 values)*"],
+        ["Output '0' contains 9.96921e+36 (3 of 18 values)*"],
     ),
     "two codes in one output": (
         X,
         np.where(first(0, 4), np.array([[-999.0], [-9999.0]] * 9), Y),
-        ["Output '0' holds -999 (2*", "Output '0' holds -9999 (2*"],
+        ["Output '0' contains -999 (2*", "Output '0' contains -9999 (2*"],
     ),
     "-99 among percentages": (
         X,
         np.where(first(0, 3, X), -99, 100 * X),
-        ["Output '0' holds -99 (3 of 18*"],
+        ["Output '0' contains -99 (3 of 18*"],
     ),
     "-999 among heights": (
         X,
         np.where(first(0, 3, X), -999, 3000 * X),
-        ["Output '0' holds -999*"],
+        ["Output '0' contains -999*"],
     ),
     "9999 beside one value": (
         X,
         with_second_column([1.0, 9999.0]),
-        ["Output '1' holds 9999 (9 of*"],
+        ["Output '1' contains 9999 (9 of*"],
     ),
     "9999 in an input": (
         np.where(first(1, 2, X), 9999, X),
         Y,
-        ["Input column '1' holds 9999 (2 of 18 values)*Drop these rows, or insert the values."],
+        ["Input column '1' contains 9999 (2 of 18 values)*Drop these rows, or insert the values."],
     ),
     "codes in frames": (
         SITES.set_axis(["x", "y"], axis=1).assign(y=np.r_[-999.0, SITES["lat"][1:]]),
         pd.DataFrame(Y, columns=["Cd", "Ni", "Zn"]).replace(Y[0, 2], -999),
-        ["Input column 'y' holds -999 (1*", "Output 'Zn' holds -999 (1 of 18 values)*"],
+        ["Input column 'y' contains -999 (1*", "Output 'Zn' contains -999 (1 of 18 values)*"],
     ),
     "rows without a reading": (
         X,
@@ -162,17 +162,17 @@ SUSPICIOUS = {
     "unnamed longitudes across the date line": (
         np.column_stack([WEST, 50 + X[:, 1]]),
         Y,
-        ["Input column '0' holds longitudes from -179.* to 178.*emgpr.on_sphere(longitude, l*"],
+        ["Input column '0' contains longitudes from -179.* to 178.*emgpr.on_sphere(longitude, l*"],
     ),
     "named longitudes across the date line": (
         SITES.assign(lon=np.where(WEST < 0, WEST, WEST - 10)),
         Y,
-        ["Input column 'lon' holds longitudes*are treated as 34* degrees apart*"],
+        ["Input column 'lon' contains longitudes*are treated as 34* degrees apart*"],
     ),
     "longitudes across Greenwich, from 0 to 360": (
         SITES.assign(lon=np.where(X[:, 0] < 0.5, 2 * X[:, 0], 357 + X[:, 0])),
         Y,
-        ["Input column 'lon' holds longitudes from 0* to 357.*of 0)*"],
+        ["Input column 'lon' contains longitudes from 0* to 357.*of 0)*"],
     ),
     "longitudes of one continent as coordinates of a plane": (
         SITES.assign(lon=-100 + 60 * X[:, 0]),
@@ -182,7 +182,7 @@ SUSPICIOUS = {
     "longitudes all the way round": (
         SITES.assign(lon=np.linspace(-179, 179, 18)),
         Y,
-        ["Input column 'lon' holds longitudes from -179 to 179*"],
+        ["Input column 'lon' contains longitudes from -179 to 179*"],
     ),
 }
 
@@ -300,6 +300,6 @@ def test_with_a_prior_mean_of_0_a_constant_is_a_signal_like_any_other():
 
 def test_a_code_among_observed_outputs_is_warned_of():
     model, _ = fit(X, pd.DataFrame(Y, columns=["Cd", "Ni", "Zn"]))
-    with pytest.warns(UserWarning, match=r"observed 'Ni' holds -9999 \(1 of 4 values\)"):
+    with pytest.warns(UserWarning, match=r"observed 'Ni' contains -9999 \(1 of 4 values\)"):
         model.predict(LOCATIONS, observed=pd.DataFrame({"Ni": [500.0, -9999.0, 510.0, 520.0]}))
     model.predict(LOCATIONS, observed=pd.DataFrame({"Ni": Y[:4, 1]}))

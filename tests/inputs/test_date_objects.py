@@ -16,15 +16,15 @@ from emgpr.inputs.date_objects import check_no_dates
 )
 def test_dates_are_refused_with_their_place(value):
     table = np.array([[1.0, 2.0], [3.0, value]], dtype=object)
-    with pytest.raises(ValueError, match=r"X holds the date .* \(row 1, column 1\)"):
+    with pytest.raises(ValueError, match=r"X contains the date .* \(row 1, column 1\)"):
         check_no_dates(table, "X")
-    with pytest.raises(ValueError, match=r"y holds the date .* \(row 1, column 0\)"):
+    with pytest.raises(ValueError, match=r"y contains the date .* \(row 1, column 0\)"):
         check_no_dates(table[:, 1], "y")
 
 
 @pytest.mark.parametrize("value", [timedelta(3), pd.Timedelta(days=3)], ids=repr)
 def test_durations_are_refused(value):
-    with pytest.raises(ValueError, match="y holds the duration"):
+    with pytest.raises(ValueError, match="y contains the duration"):
         check_no_dates(np.array([value], dtype=object), "y")
 
 

@@ -90,7 +90,7 @@ def test_names_that_are_partly_strings_are_refused():
         (FRAME.replace(4.0, np.inf), "X contains infinity.*'east', row 2"),
         (FRAME.assign(east="near"), r"Column 'east' of X .*'near' \(row 0\) .*Encode"),
         (X + 1j, "Complex data not supported: X is complex128"),
-        (X.astype("M8[D]"), "X holds datetime64.* values, not numbers"),
+        (X.astype("M8[D]"), "X contains datetime64.* values, not numbers"),
         (X * 1e200, r"Input column '0' reaches 4e\+200.*too large.*Choose another unit"),
         (X[:, 0], "Expected 2D array"),
     ],
@@ -110,7 +110,7 @@ def test_inputs_that_are_not_numbers_are_refused(given, message):
         (FRAME[[]], "Y has no columns; pass at least one output"),
         (np.where(X == 3, -np.inf, X), "y contains infinity.*output '1', row 1 .*Write NaN"),
         (FRAME.set_axis(["Cd", "Cd"], axis=1), r"Y has several columns named \['Cd'\]"),
-        (np.array([["1", "2"], ["<3", "4"], ["5", "6"]]), r"Y holds text.*'<3' \(row 1, column 0"),
+        (np.array([["1", "2"], ["<3", "4"], ["5", "6"]]), r"Y contains text.*'<3' \(row 1, col"),
         (X * 1e-200, "Output '0' reaches .*too small"),
     ],
 )

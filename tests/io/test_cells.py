@@ -111,7 +111,8 @@ def test_a_table_keeps_its_text_and_tells_what_became_missing():
     assert table["Cd"].tolist() == ["1", "NA"]
     assert len(messages) == 2
     assert "'Zn' has 1 of 2 values below a detection limit" in messages[0]
-    assert messages[1].startswith("Read as missing: 'NA' in column 'Cd' (1 of 2 cells); 'nd' in")
+    assert messages[1].startswith("Some cells are read as missing: 'NA' in column 'Cd' (1 of 2 ")
+    assert "cells); 'nd' in" in messages[1]
     assert "If 'nd' means that a value was below the detection limit" in messages[1]
 
 

@@ -45,5 +45,5 @@ def test_repeated_names_and_options_for_text_files_are_refused(tmp_path):
     TABLE.set_axis(["Cd", "x", "Cd"], axis=1).to_excel(tmp_path / "t.xlsx", index=False)
     with pytest.raises(ValueError, match="several columns named 'Cd'"):
         read_table(tmp_path / "t.xlsx", ["Cd"])
-    with pytest.raises(ValueError, match="is not a text file, so that its decimal cannot be set"):
+    with pytest.raises(ValueError, match="is not a text file, so its decimal cannot be set"):
         read_table(tmp_path / "t.xlsx", decimal=",")

@@ -61,13 +61,13 @@ def test_maps_that_cannot_be_read_or_written(tmp_path):
 
 def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "rasterio", None)
-    with pytest.raises(ImportError, match=r"GeoTIFF needs rasterio: pip install 'emgpr\[geo\]'"):
+    with pytest.raises(ImportError, match=r"GeoTIFF needs rasterio, .*pip install 'emgpr\[geo\]'"):
         write_map(a_map(), tmp_path / "m.tif")
 
 
 def test_zarr_needs_two_extras(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "zarr", None)
-    with pytest.raises(ImportError, match=r"Zarr needs zarr: pip install 'emgpr\[geo,dask\]'"):
+    with pytest.raises(ImportError, match=r"Zarr needs zarr, .*pip install 'emgpr\[geo,dask\]'"):
         write_map(a_map(), tmp_path / "m.zarr")
 
 

@@ -141,5 +141,5 @@ def test_a_missing_package_is_named_with_its_extra(
     file = tmp_path / f"t.{ending}"
     file.write_bytes(b"1")
     for work in (lambda: write_table(table, file), lambda: read_table(file)):
-        with pytest.raises(ImportError, match=rf"needs {module}: pip install 'emgpr\[{extra}\]'"):
+        with pytest.raises(ImportError, match=rf"needs {module}, .*pip install 'emgpr\[{extra}\]'"):
             work()

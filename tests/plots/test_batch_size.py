@@ -30,7 +30,7 @@ def test_given_axes_are_used_with_a_logarithmic_scale_on_request():
 
 
 def test_more_references_than_line_styles_are_refused():
-    with pytest.raises(ValueError, match="references holds 4 models; expected at most 3"):
+    with pytest.raises(ValueError, match="references contains 4 models; expected at most 3"):
         error_against_batch_size(SIZES, ERRORS, dict.fromkeys("abcd", 0.1))
 
 

@@ -83,5 +83,5 @@ def test_given_axes_are_used(metals):
     for draw in (latents, member_weights):
         _, axes = plt.subplots(3)
         assert (draw(metals, axes=axes) == axes).all()
-    with pytest.raises(ValueError, match="axes holds 3 axes; expected 2"):
+    with pytest.raises(ValueError, match="axes contains 3 axes; expected 2"):
         member_weights(metals, which=[0, 1], axes=axes)

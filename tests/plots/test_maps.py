@@ -106,7 +106,7 @@ def test_given_axes_are_used(metals, nodes):
     _, axes = plt.subplots(2, 3)
     assert (maps(metals, nodes, axes=axes) == axes).all()
     assert len(plt.get_fignums()) == 1
-    with pytest.raises(ValueError, match="axes holds 6 axes; expected 4"):
+    with pytest.raises(ValueError, match="axes contains 6 axes; expected 4"):
         maps(metals, nodes, outputs=["Cd", "Zn"], axes=axes)
 
 

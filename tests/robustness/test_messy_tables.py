@@ -163,7 +163,7 @@ TABLES = {
     ),
     "codes that are numbers": Refused(
         "Cadmium survey\n3\nx\ny\nCd\n 1.5 0 0.5\n 2.5 1 -999\n 3.5 2 0.9\n 4.5 0 1.2\n",
-        "'Cd' holds -999 .* looks like a code for a missing value",
+        "'Cd' contains -999 .* looks like a code for a missing value",
         ("--missing", "-999"),
         cadmium=(0.5, NAN, 0.9, 1.2),
     ),

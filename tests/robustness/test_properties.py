@@ -263,7 +263,7 @@ def test_codes_for_missing_values_are_warned_of_and_other_readings_are_not(made,
     coded = made.Y.copy()
     coded[:times, 0] = code
     first, *_ = output_warnings(coded, names, SPACING[: len(names)])
-    assert first.startswith(f"Output 'output 0' holds {code:g} ({times} of {len(coded)} values)")
+    assert first.startswith(f"Output 'output 0' contains {code:g} ({times} of {len(coded)} values)")
 
 
 @random_examples

@@ -103,7 +103,7 @@ def test_thresholds_are_one_for_each_output(given, expected):
 def test_thresholds_of_numbered_outputs_can_have_integer_keys():
     for key in (1, np.int64(1), "1"):
         assert_array_equal(threshold_per_output({key: 4.0}, ["0", "1"]), [np.nan, 4.0])
-    with pytest.raises(ValueError, match=r"exceedance has the keys \[1, '1'\].* the same name"):
+    with pytest.raises(ValueError, match=r"exceedance has the keys \[1, '1'\].* the same column"):
         threshold_per_output({1: 4.0, "1": 5.0}, ["0", "1"])
 
 

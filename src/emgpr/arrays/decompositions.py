@@ -105,7 +105,7 @@ def _one_by_one(
     matrices = to_numpy(A).reshape(-1, n, m)
     if not np.isfinite(matrices).all():
         raise NumericalError(
-            f"A matrix with {n} rows holds values that are not finite, so that it cannot be "
+            f"A matrix with {n} rows contains values that are not finite, so that it cannot be "
             "decomposed. Check for very large inputs or outputs, and for a kernel that is not a "
             "covariance function."
         )

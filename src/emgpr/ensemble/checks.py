@@ -92,7 +92,7 @@ def _cases(rng: np.random.Generator) -> dict[str, tuple[Array, Array, Array]]:
     """Return typical and degenerate cases: means, covariances and prior for three members."""
 
     def given_readings(T: Float[Array, "*l M D k"], factor: float = 1.0) -> tuple[Array, Array]:
-        """Simulate predictions of T z from noisy readings of z ~ N(0, I); scale the covariance."""
+        """Simulate predictions of T z, where z ~ N(0, I), with covariances scaled by `factor`."""
         k = T.shape[-1]
         root = rng.normal(size=(N_MEMBERS, N_LOCATIONS, k, k))
         cov = factor * inv(np.eye(k) + root @ np.swapaxes(root, -1, -2))

@@ -80,8 +80,8 @@ def _digest(name: str, value: Any) -> str:
         return digest(value)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"checkpoint cannot tell whether {name} is the same in another process: {error} Use a "
-            "named function or a dataclass, or fit with checkpoint=None."
+            f"With checkpoint, it must be possible to identify {name} in another process: {error} "
+            "Use a named function or a dataclass, or fit with checkpoint=None."
         ) from error
 
 

@@ -51,7 +51,7 @@ class OutputOrder:
 
     @property
     def positions(self) -> Int[Array, " D"]:
-        """Position of each column in the fit."""
+        """Position of each column in the order in which the outputs are fitted."""
         return np.argsort(self.columns)
 
     def table(self, table: TrainingTable) -> TrainingTable:

@@ -116,7 +116,7 @@ def _code_warnings(
     The other values include those in `valid`.
 
     >>> list(_code_warnings(np.array([1.0, 2.5, -9999.0]), "Output 'Zn'", "Write NaN there."))
-    ["Output 'Zn' holds -9999 (1 of 3 values), far from the others (1 to 2.5): it looks like a
+    ["Output 'Zn' contains -9999 (1 of 3 values), far from the others (1 to 2.5): it looks like a
       code for a missing value. Write NaN there."]
     >>> list(_code_warnings(np.array([-150.0, -99.0, 40.0]), "Input column 'depth'", ""))
     []
@@ -130,7 +130,7 @@ def _code_warnings(
     for code, n in zip(CODES, is_code.sum(axis=0).tolist(), strict=True):
         if n and _is_far(code, others, repeated=n > 1):
             yield DataWarning(
-                f"{what} holds {code:g} ({n} of {len(values)} values), far from the others "
+                f"{what} contains {code:g} ({n} of {len(values)} values), far from the others "
                 f"({low:g} to {high:g}): it looks like a code for a missing value. {remedy}",
                 "code",
                 code,
@@ -215,8 +215,8 @@ def _date_line_warnings(X: Float[Array, "N P"], names: Sequence[str]) -> Iterato
     """Yield warnings about longitudes that are close on the globe, but far apart as numbers.
 
     >>> X = np.array([[179.0, 51.0], [178.0, 52.0], [-179.5, 51.5]])
-    >>> [warning[:39] for warning in _date_line_warnings(X, ["lon", "lat"])]
-    ["Input column 'lon' holds longitudes fro"]
+    >>> [warning[:38] for warning in _date_line_warnings(X, ["lon", "lat"])]
+    ["Input column 'lon' contains longitudes"]
     >>> list(_date_line_warnings(X - [90.0, 0.0], ["lon", "lat"]))
     []
     """
@@ -233,10 +233,10 @@ def _date_line_warnings(X: Float[Array, "N P"], names: Sequence[str]) -> Iterato
         unnamed = lon[-1] <= 180 and span > 300 and gap > 180 and _has_latitudes(others)
         if unnamed or (LONGITUDE.match(name) and (gap > seam or seam < MAX_SEAM)):
             yield DataWarning(
-                f"Input column {name!r} holds longitudes from {lon[0]:g} to {lon[-1]:g}: sites on "
-                f"either side of the date line (or of 0) are treated as {span:.0f} degrees apart. "
-                "Set crs='EPSG:4326' on the estimator, or replace longitude and latitude by points "
-                "in space: emgpr.on_sphere(longitude, latitude).",
+                f"Input column {name!r} contains longitudes from {lon[0]:g} to {lon[-1]:g}: sites "
+                f"on either side of the date line (or of 0) are treated as {span:.0f} degrees "
+                "apart. Set crs='EPSG:4326' on the estimator, or replace longitude and latitude by "
+                "points in space: emgpr.on_sphere(longitude, latitude).",
                 "degrees",
             )
 

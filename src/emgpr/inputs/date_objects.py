@@ -14,13 +14,13 @@ DATES, DURATIONS = (np.datetime64, date, type(pd.NaT)), (np.timedelta64, timedel
 
 
 def check_no_dates(array: np.ndarray, what: str) -> None:
-    """Raise if an array of objects holds a date or a duration; the message says how to convert it.
+    """Raise if an array of objects contains dates or durations, and say how to convert them.
 
     >>> check_no_dates(np.array([1.5, np.timedelta64(3, "D")], dtype=object), "y")
     Traceback (most recent call last):
         ...
-    ValueError: y holds the duration np.timedelta64(3,'D') (row 1, column 0), not a number. Convert
-    durations to days first: pd.to_timedelta(column) / pd.Timedelta(days=1).
+    ValueError: y contains the duration np.timedelta64(3,'D') (row 1, column 0), not a number.
+    Convert durations to days first: pd.to_timedelta(column) / pd.Timedelta(days=1).
     """
     objects = array.reshape(len(array), -1) if array.size else array
     found = [isinstance(value, DATES + DURATIONS) for value in objects.flat]
@@ -32,6 +32,6 @@ def check_no_dates(array: np.ndarray, what: str) -> None:
     if isinstance(value, DURATIONS):
         name, remedy = "duration", "pd.to_timedelta(column)"
     raise ValueError(
-        f"{what} holds the {name} {value!r} (row {row}, column {column}), not a number. Convert "
+        f"{what} contains the {name} {value!r} (row {row}, column {column}), not a number. Convert "
         f"{name}s to days first: {remedy} / pd.Timedelta(days=1)."
     )

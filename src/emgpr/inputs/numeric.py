@@ -84,13 +84,13 @@ def days_from_numbers(X: Float[Array, "N P"], names: Sequence[str]) -> Float[Arr
         wrong = np.flatnonzero(np.isnan(days) & ~np.isnan(dates))
         if len(wrong):
             raise ValueError(
-                f"Input column {names[p]!r} holds dates written as numbers, such as "
+                f"Input column {names[p]!r} contains dates written as numbers, such as "
                 f"{np.nanmin(dates):.0f}, but {dates[wrong[0]]:.10g} (row {wrong[0]}) is not a "
                 "date. Correct it, or leave the row out."
             )
         warn(
-            f"Input column {names[p]!r} holds dates written as numbers ({np.nanmin(dates):.0f} to "
-            f"{np.nanmax(dates):.0f}); they are converted to days since 1970-01-01."
+            f"Input column {names[p]!r} contains dates written as numbers ({np.nanmin(dates):.0f} "
+            f"to {np.nanmax(dates):.0f}); they are converted to days since 1970-01-01."
         )
         X = X.copy()
         X[:, p] = days
@@ -110,7 +110,7 @@ def check_no_date_numbers(Y: Float[Array, "N D"], names: Sequence[str]) -> None:
     """Raise if an output consists of dates written as numbers."""
     for d in date_number_columns(Y):
         raise ValueError(
-            f"Output {names[d]!r} holds dates written as numbers, such as "
+            f"Output {names[d]!r} contains dates written as numbers, such as "
             f"{np.nanmin(Y[:, d]):.0f}; expected readings. Leave it out of the outputs; dates can "
             "be inputs."
         )
@@ -164,6 +164,6 @@ def _wrong_cell_message(
     assert cells.wrong is not None
     row, value, kind = cells.wrong
     return (
-        f"Column {name!r} of {what} holds {column.dtype} values, not numbers: could not convert "
+        f"Column {name!r} of {what} contains {column.dtype} values, not numbers: could not convert "
         f"{value!r} (row {row}) to float. {remedy if kind == 'text' else cells.wrong.remedy}"
     )

@@ -176,7 +176,7 @@ def row_count_message(n_inputs: int, n_outputs: int) -> str:
 
 
 def check_each_output_observed(Y: Float[Array, "n D"], n_rows: int, names: Sequence[str]) -> None:
-    """Raise if an output was never measured; Y holds all readings or their extremes."""
+    """Raise if an output was never measured; Y contains the readings, or their extremes."""
     for d in np.flatnonzero(np.isnan(Y).all(axis=0)).tolist():
         raise ValueError(
             f"Output {names[d]!r} was never measured: all {n_rows} of its values are NaN "
@@ -272,14 +272,14 @@ def _check_numeric(table: Any, what: str, remedy: str) -> None:
             example = values.iloc[bad[0]] if len(bad) else values.iloc[0] if len(values) else ""
             row = int(bad[0]) if len(bad) else 0
             raise ValueError(
-                f"Column {name!r} of {what} holds {values.dtype} values, not numbers: "
+                f"Column {name!r} of {what} contains {values.dtype} values, not numbers: "
                 f"could not convert {example!r} (row {row}) to float. {remedy}"
             )
 
 
 def _check_numeric_array(array: np.ndarray, what: str, remedy: str) -> None:
     if array.dtype.kind in "mM":
-        raise ValueError(f"{what} holds {array.dtype} values, not numbers. {remedy}")
+        raise ValueError(f"{what} contains {array.dtype} values, not numbers. {remedy}")
     if array.dtype.kind == "O" and array.ndim in (1, 2):
         check_no_dates(array, what)
     if array.dtype.kind == "c":
@@ -290,7 +290,7 @@ def _check_numeric_array(array: np.ndarray, what: str, remedy: str) -> None:
             row, column = first_true(np.reshape(is_text, (len(array), -1)))
             text = str(array.reshape(len(array), -1)[row, column])
             raise ValueError(
-                f"{what} holds text: could not convert {text!r} (row {row}, column {column}) "
+                f"{what} contains text: could not convert {text!r} (row {row}, column {column}) "
                 f"to float. {remedy}"
             )
 
@@ -334,7 +334,7 @@ def _check_range(
         if largest > limit or (training and 0 < largest < 1 / limit):
             raise ValueError(
                 f"{kind} {name!r} reaches {largest:g}, whose square is too "
-                f"{'large' if largest > 1 else 'small'} for 64 bits; expected between "
+                f"{'large' if largest > 1 else 'small'} for 64 bits; expected values between "
                 f"{1 / limit:g} and {limit:g}. Choose another unit."
             )
 

@@ -170,7 +170,7 @@ def read_text_columns(
     """Convert columns of text that contain only numbers or dates, and return messages about them.
 
     >>> read_text_columns(pd.DataFrame({"Cd": ["0.7", "NA"], "soil": ["clay", "NA"]}))[1]
-    ["Read as missing: 'NA' in column 'Cd' (1 of 2 cells)."]
+    ["Some cells are read as missing: 'NA' in column 'Cd' (1 of 2 cells)."]
     """
     changed: dict[int, Array] = {}
     missing: dict[str, Cells] = {}
@@ -213,7 +213,7 @@ def missing_messages(columns: Mapping[str, Cells]) -> list[str]:
         if unclear
         else ""
     )
-    return [f"Read as missing: {_listed(parts)}.{hint}"]
+    return [f"Some cells are read as missing: {_listed(parts)}.{hint}"]
 
 
 def _listed(parts: Iterable[str]) -> str:

@@ -86,8 +86,7 @@ def _check_layout(file: Path, layout: dict[str, str | None], *, is_text: bool) -
     given = [name for name, value in layout.items() if value is not None]
     if given and not is_text:
         raise ValueError(
-            f"{file} is not a text file, so that its {given[0]} cannot be set. Leave this option "
-            "out."
+            f"{file} is not a text file, so its {given[0]} cannot be set. Leave this option out."
         )
     if layout["decimal"] not in (None, ".", ","):
         raise ValueError(
@@ -100,7 +99,9 @@ def _check_layout(file: Path, layout: dict[str, str | None], *, is_text: bool) -
             "comma, semicolon, tab and space."
         )
     if separator is not None and SEPARATORS.get(separator, separator) == layout["decimal"]:
-        raise ValueError("The separator and the decimal mark are the same; expected two different.")
+        raise ValueError(
+            "The separator and the decimal mark are the same; expected two different characters."
+        )
 
 
 def _interpret(

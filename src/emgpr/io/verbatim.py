@@ -1,4 +1,4 @@
-"""Reading of columns that are copied to another table, and not computed with."""
+"""Reading of columns that are copied to another table without being interpreted."""
 
 import warnings
 

@@ -143,8 +143,8 @@ def _check_names(outputs: Sequence[str], statistics: Sequence[Statistic]) -> Non
     repeated = sorted({name for name in used if used.count(name) > 1})
     if repeated:
         raise ValueError(
-            f"The outputs {list(outputs)} would share the variables {repeated} in a map. Rename "
-            "them before fit, using letters, digits and underscores."
+            f"A map of the outputs {list(outputs)} would have several variables with the names "
+            f"{repeated}. Rename the outputs before fit, using letters, digits and underscores."
         )
 
 
@@ -166,7 +166,7 @@ def units_by_name(
     unknown = [name for name in given if name not in (*outputs, *inputs)]
     if unknown:
         raise ValueError(
-            f"units has {unknown}, which are neither outputs nor inputs of this model; expected "
-            f"any of the outputs {list(outputs)} and inputs {list(inputs)}."
+            f"units has the keys {unknown}, which are neither outputs nor inputs of this model; "
+            f"expected any of the outputs {list(outputs)} and inputs {list(inputs)}."
         )
     return {**stored, **given}

@@ -118,7 +118,7 @@ def _check_range(of: Any) -> tuple[int, int, int]:
 
 
 def _check_type(of: Any, kind: type = list) -> Any:
-    """Return `of`, or raise if its type is not `kind`: other types could claim any length."""
+    """Return `of`; raise if it is not a `kind`, because other types could report a wrong length."""
     if not isinstance(of, kind):
         raise ModelFileError(f"the labels of an index are a {type(of).__name__}")
     return of

@@ -30,7 +30,7 @@ def error_against_batch_size(
     references = references or {}
     if len(references) > len(REFERENCE_STYLES):
         raise ValueError(
-            f"references holds {len(references)} models; expected at most "
+            f"references contains {len(references)} models; expected at most "
             f"{len(REFERENCE_STYLES)}, the number of line styles."
         )
     is_new, ax = ax is None, create_panel(ax, (6.4, 4.2))

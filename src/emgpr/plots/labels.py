@@ -88,7 +88,7 @@ def length_unit(unit: str, extent: float) -> tuple[str, float]:
 
 
 class SparseLocator(MaxNLocator):
-    """Ticks at round multiples of a unit, so few that long labels do not overlap."""
+    """Ticks at round multiples of a unit, few enough that long labels do not overlap."""
 
     def __init__(self, unit_size: float) -> None:
         super().__init__(steps=[1, 2, 2.5, 5, 10], min_n_ticks=1)

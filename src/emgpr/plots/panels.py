@@ -23,7 +23,7 @@ def create_panels(n: int, axes: Any, size: Size, max_columns: int = 5, **share: 
     if axes is not None:
         given = np.ravel(np.asarray(axes, dtype=object))
         if len(given) != n:
-            raise ValueError(f"axes holds {len(given)} axes; expected {n}, one for each panel.")
+            raise ValueError(f"axes contains {len(given)} axes; expected {n}, one for each panel.")
         return given
     rows = -(-n // max_columns)
     columns = -(-n // rows)

@@ -93,7 +93,10 @@ class Posterior(Protocol):
         *,
         execution: Execution = DEFAULT_EXECUTION,
     ) -> GaussianMixture:
-        """Predict readings at `sites` (default: all) from readings with other labels in `sets`."""
+        """Predict the readings at `sites`, by default all, with their own sets left out.
+
+        Readings with equal labels in `sets` form a set, and are left out together.
+        """
         ...
 
     def without_transfer(self) -> "Posterior":

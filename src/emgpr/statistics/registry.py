@@ -22,7 +22,7 @@ def requested(
     quantiles: Any = None,
     exceedance: Any = None,
 ) -> list[Statistic]:
-    """Return the statistics in a frame or map: centre, standard deviation, and any requested."""
+    """Return the statistics in a frame or map: centre, standard deviation and those requested."""
     chosen: list[Statistic] = [Centre(statistic), StandardDeviation()]
     if quantiles is not None:
         if not np.size(quantiles):

@@ -1,6 +1,7 @@
-"""The normal distribution of readings of which some are only known to lie beyond a limit (Tobit).
+"""A normal distribution fitted to readings, some of which are only known to lie beyond a limit.
 
-If rain is modelled as max(0, u) with a normal variable u, a reading of zero says only that u ≤ 0.
+This is a Tobit model. For example, if rain is modelled as max(0, u) with a normal variable u, a
+reading of zero says only that u ≤ 0.
 """
 
 from collections.abc import Callable

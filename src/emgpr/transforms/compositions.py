@@ -88,8 +88,8 @@ class Composition:
             rows = np.flatnonzero(Y[:, d] > (1 + MAX_DEVIATION) * self.total)
             if len(rows):
                 raise ValueError(
-                    f"Output {names[d]!r} is a part of a total of {self.total:g}, but has "
-                    f"{Y[rows[0], d]:g} in row {rows[0]}. Correct this value."
+                    f"Output {names[d]!r} is a part of a total of {self.total:g}, but its "
+                    f"value in row {rows[0]} is {Y[rows[0], d]:g}. Correct this value."
                 )
 
     def parts(self, draws: Float[Array, "*n D"]) -> Float[Array, "*n G"]:
@@ -185,8 +185,8 @@ def _total(labels: Sequence[str], parts: Float[Array, "N G"]) -> float:
     complete = np.flatnonzero(~np.isnan(sums))
     if not len(complete):
         raise ValueError(
-            f"The total of the composition {list(labels)} is unknown, because all parts were "
-            "measured together nowhere. Fit the outputs without compositions."
+            f"The total of the composition {list(labels)} is unknown, because there is no row "
+            "in which all parts were measured. Fit the outputs without compositions."
         )
     total = float(np.median(sums[complete]))
     low, high = sums[complete].min(), sums[complete].max()

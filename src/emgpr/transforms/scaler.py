@@ -347,8 +347,9 @@ def _fit_transform(
         check_invertible(spec, name)
         if bounds is not None:
             raise ValueError(
-                f"Output {name!r} has bounds {bounds} and the transformer {spec}, which does not "
-                'keep them. Set output_transform="auto" for this output, or its bounds to None.'
+                f"Output {name!r} has the bounds {bounds}, but its transformer {spec} would allow "
+                'predictions outside them. Set output_transform="auto" for this output, or its '
+                "bounds to None."
             )
         constant = is_constant(values[:, None])[0]
         return Identity() if constant else FittedTransformer.from_transformer(spec, values, name)
@@ -360,8 +361,8 @@ def _fit_transform(
     shape = TRANSFORMS[spec]
     if bounds not in (None, NON_NEGATIVE) and not shape.on_line:
         raise ValueError(
-            f"output_transform={spec!r} for output {name!r} does not keep its bounds {bounds}; set "
-            'output_transform="auto" for this output.'
+            f"output_transform={spec!r} would allow predictions of output {name!r} outside its "
+            f'bounds {bounds}; set output_transform="auto" for this output.'
         )
     if spec == "softplus" and bounds is None:
         raise ValueError(
