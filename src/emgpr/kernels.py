@@ -14,14 +14,13 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
-from math import prod
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from sklearn.gaussian_process import kernels as sk
 
-from emgpr.arrays import Array, namespace, panel_size, to_device_of, to_numpy
+from emgpr.arrays import Array, namespace, to_device_of, to_numpy
 
 # These annotations are used in inner functions, where Python evaluates them at every call of the
 # outer function. Creating them there would take longer than evaluating a small matrix.
@@ -341,53 +340,3 @@ def split_noise(kernel: sk.Kernel) -> tuple[sk.Kernel | None, sk.WhiteKernel | N
         total = sk.WhiteKernel(white1.noise_level + white2.noise_level, white1.noise_level_bounds)
         return kept, total
     return kept, white1 if white2 is None else white2
-
-
-class KernelStack:
-    """The kernels of all latents at given sites. Similar kernels are evaluated together.
-
-    Evaluating several small matrices together reduces the overhead of Python and of a GPU. Large
-    matrices, which fill the processor's caches, are evaluated one after another.
-    """
-
-    def __init__(self, kernels: Sequence[sk.Kernel], x: Float[Array, "*b N P"]) -> None:
-        self.kernels = tuple(kernels)
-        self.pairs = Pairs(x[..., None, :, :])  # an axis for the latents
-        max_kernels = max(1, panel_size(x) // prod(self.pairs.shape))
-        self.runs = _similar_runs(self.kernels, max_kernels)
-
-    def evaluate(self, theta: Float[np.ndarray, " p"]) -> tuple[Float[Array, "*b Q N N"], Pullback]:
-        """Return k_q(x, x) for all latents and its pullback; theta has the parameters of all."""
-        x = self.pairs.x
-        xp, remaining, evaluated = namespace(x), to_device_of(theta, x), []
-        for run in self.runs:
-            kernel, n = self.kernels[run.start], run.stop - run.start
-            first, remaining = remaining[: n * kernel.n_dims], remaining[n * kernel.n_dims :]
-            evaluated.append(evaluate_kernel(kernel, first.reshape(n, kernel.n_dims), self.pairs))
-
-        def pullback(G: Array) -> Array:
-            gradients = [
-                pull(G[..., run, :, :]) for run, (_, pull) in zip(self.runs, evaluated, strict=True)
-            ]
-            return xp.concat([part.reshape(*G.shape[:-3], -1) for part in gradients], axis=-1)
-
-        Ks = [K for K, _ in evaluated]
-        return Ks[0] if len(Ks) == 1 else xp.concat(Ks, axis=-3), pullback
-
-
-def _similar_runs(kernels: Sequence[sk.Kernel], max_length: int) -> list[slice]:
-    """Divide a list of kernels into runs of kernels that differ only in free hyper-parameters."""
-    runs: list[slice] = []
-    for q, kernel in enumerate(kernels):
-        start = runs[-1].start if runs else q
-        if q > start and q - start < max_length and _same_but_for_theta(kernels[start], kernel):
-            runs[-1] = slice(start, q + 1)
-        else:
-            runs.append(slice(q, q + 1))
-    return runs
-
-
-def _same_but_for_theta(one: sk.Kernel, other: sk.Kernel) -> bool:
-    if one.n_dims != other.n_dims:
-        return False
-    return bool(one.clone_with_theta(one.theta) == other.clone_with_theta(one.theta))

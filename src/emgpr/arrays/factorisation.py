@@ -20,7 +20,7 @@ import array_api_compat
 import numpy as np
 from array_api_compat import array_namespace
 from jaxtyping import Bool, Float
-from scipy.linalg import blas, lapack, solve_triangular
+from scipy.linalg import blas, lapack
 
 from emgpr.arrays import torch_linalg
 from emgpr.arrays.devices import Array, diagonal, to_numpy
@@ -31,6 +31,7 @@ Matrices = Float[Array, "*b n n"]
 JITTERS = (0.0, *(10.0**power for power in range(-12, -5)))  # relative to the mean of the diagonal
 # LAPACK factorises a matrix with up to this many rows in less time than Python needs to call it.
 MAX_BATCHED_ROWS = 48
+MAX_BATCHED_SOLVE_ROWS = 8  # the same for solving a triangular system; NumPy factorises again
 # Triangular matrices with up to this many rows are inverted by LAPACK. Larger ones are halved
 # recursively, because LAPACK takes up to twice as long for matrices of medium size.
 MAX_TRTRI_ROWS = 64
@@ -86,20 +87,19 @@ class CholeskyFactor:
         """Return L⁻¹ b."""
         if not isinstance(b, np.ndarray):
             return torch_linalg.half_solve(self.lower, b)
-        if _many_and_small(self.lower):
-            with suppress(np.linalg.LinAlgError):
-                return np.linalg.solve(np.tril(self.lower), b)
-        return _map(_forward_substitute, self.lower, b)
+        return _substitute(self.lower, b)
+
+    def back_solve(self, b: Float[Array, "*b n m"]) -> Float[Array, "*b n m"]:
+        """Return L⁻ᵀ b."""
+        if not isinstance(b, np.ndarray):
+            return torch_linalg.back_solve(self.lower, b)
+        return _substitute(self.lower, b, transposed=True)
 
     def solve(self, b: Float[Array, "*b n m"]) -> Float[Array, "*b n m"]:
         """Return A⁻¹ b = L⁻ᵀL⁻¹ b."""
         if not isinstance(b, np.ndarray):
             return torch_linalg.solve(self.lower, b)
-        if _many_and_small(self.lower):
-            L = np.tril(self.lower)
-            with suppress(np.linalg.LinAlgError):
-                return np.linalg.solve(np.swapaxes(L, -1, -2), np.linalg.solve(L, b))
-        return _map(lambda L, c: _back_substitute(L, _forward_substitute(L, c)), self.lower, b)
+        return self.back_solve(self.half_solve(b))
 
     def inverse(self) -> Float[Array, "*b n n"]:
         """Return A⁻¹."""
@@ -223,32 +223,25 @@ def _mirror(A: Float[np.ndarray, "*b n n"]) -> Float[np.ndarray, "*b n n"]:
     return A
 
 
-def _forward_substitute(
-    lower: Float[np.ndarray, "n n"], b: Float[np.ndarray, "n m"]
-) -> Float[np.ndarray, "n m"]:
-    return solve_triangular(lower, b, lower=True, check_finite=False)
+def _substitute(
+    lower: Float[np.ndarray, "*b n n"], b: Float[np.ndarray, "*b n m"], *, transposed: bool = False
+) -> Float[np.ndarray, "*b n m"]:
+    """Return L⁻¹ b or, if `transposed`, L⁻ᵀ b."""
+    if _many_and_small(lower, MAX_BATCHED_SOLVE_ROWS):
+        L = np.tril(lower)
+        with suppress(np.linalg.LinAlgError):
+            return np.linalg.solve(np.swapaxes(L, -1, -2) if transposed else L, b)
+    x = np.array(b, dtype=float, order="C")
+    dtrsm = blas.dtrsm
+    for L, part in zip(_as_stack(lower), _as_stack(x), strict=True):
+        # Lx = b is solved as xᵀLᵀ = bᵀ (side 1), because LAPACK sees the transposed matrices.
+        dtrsm(1.0, L.T, part.T, 1, 0, transposed, 0, 1)  # overwrites `part`
+    return x
 
 
-def _back_substitute(
-    lower: Float[np.ndarray, "n n"], b: Float[np.ndarray, "n m"]
-) -> Float[np.ndarray, "n m"]:
-    return solve_triangular(lower, b, lower=True, trans=1, check_finite=False)
-
-
-def _map(
-    function: Callable[..., np.ndarray], *stacks: Float[np.ndarray, "..."]
-) -> Float[np.ndarray, "..."]:
-    """Apply a function to the first matrix of every stack, then to the second, and so on."""
-    batch = stacks[0].shape[:-2]
-    if not batch:
-        return function(*stacks)
-    out = np.stack([function(*matrices) for matrices in zip(*map(_as_stack, stacks), strict=True)])
-    return out.reshape(*batch, *out.shape[-2:])
-
-
-def _many_and_small(A: Float[np.ndarray, "*b n n"]) -> bool:
+def _many_and_small(A: Float[np.ndarray, "*b n n"], max_rows: int = MAX_BATCHED_ROWS) -> bool:
     n = A.shape[-1]
-    return n <= MAX_BATCHED_ROWS and A.size > n * n
+    return n <= max_rows and A.size > n * n
 
 
 def _as_stack(A: Float[np.ndarray, "*b n m"]) -> Float[np.ndarray, "B n m"]:

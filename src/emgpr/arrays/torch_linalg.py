@@ -33,6 +33,13 @@ def half_solve(
     return array_namespace(b).linalg.solve_triangular(lower, b, upper=False)
 
 
+def back_solve(
+    lower: Float[Tensor, "*b n n"], b: Float[Tensor, "*b n m"]
+) -> Float[Tensor, "*b n m"]:
+    """Return L⁻ᵀ b."""
+    return array_namespace(b).linalg.solve_triangular(lower.mT, b, upper=True)
+
+
 def solve(lower: Float[Tensor, "*b n n"], b: Float[Tensor, "*b n m"]) -> Float[Tensor, "*b n m"]:
     """Return L⁻ᵀL⁻¹ b."""
     return array_namespace(b).cholesky_solve(b, lower)

@@ -22,7 +22,8 @@ from jaxtyping import Bool, Float, Int
 from emgpr.arrays import chunk_bytes, chunks, diagonal, to_device_of, to_numpy
 from emgpr.checkpoint import digest
 from emgpr.covariance import Likelihood, coregionalization, log_likelihood
-from emgpr.kernels import KernelStack, kernel_matrix
+from emgpr.kernel_stack import KernelStack
+from emgpr.kernels import kernel_matrix
 from emgpr.latents import nearest_pairs
 from emgpr.noise import noise_prior, output_variances
 from emgpr.observations import Observations

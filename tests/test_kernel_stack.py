@@ -6,7 +6,8 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 
 from emgpr.arrays import devices, to_device, to_numpy
-from emgpr.kernels import KernelStack, Pairs, evaluate_kernel
+from emgpr.kernel_stack import KernelStack
+from emgpr.kernels import Pairs, evaluate_kernel
 
 KERNELS = {
     "similar": [RBF(0.3), RBF(0.5), RBF(0.7)],

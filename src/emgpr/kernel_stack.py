@@ -1,0 +1,82 @@
+"""The kernels of several latent processes, evaluated together at the same sites."""
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+from jaxtyping import Float
+from sklearn.gaussian_process import kernels as sk
+
+from emgpr.arrays import Array, namespace, panel_size, to_device_of
+from emgpr.kernels import Pairs, Pullback, evaluate_kernel
+
+DIFFERENCE_STEP = 1e-5  # of log hyper-parameters; the error of central differences is about 1e-10
+
+
+class KernelStack:
+    """The kernels of all latents at given sites. Similar kernels are evaluated together.
+
+    Evaluating several small matrices together reduces the overhead of Python and of a GPU. Large
+    matrices, which fill the processor's caches, are evaluated one after another.
+    """
+
+    def __init__(self, kernels: Sequence[sk.Kernel], x: Float[Array, "*b N P"]) -> None:
+        self.kernels = tuple(kernels)
+        self.pairs = Pairs(x[..., None, :, :])  # an axis for the latents
+        max_kernels = max(1, panel_size(x) // prod(self.pairs.shape))
+        self.runs = _similar_runs(self.kernels, max_kernels)
+
+    def evaluate(self, theta: Float[np.ndarray, " p"]) -> tuple[Float[Array, "*b Q N N"], Pullback]:
+        """Return k_q(x, x) for all latents and its pullback; theta has the parameters of all."""
+        x = self.pairs.x
+        xp, remaining, evaluated = namespace(x), to_device_of(theta, x), []
+        for run in self.runs:
+            kernel, n = self.kernels[run.start], run.stop - run.start
+            first, remaining = remaining[: n * kernel.n_dims], remaining[n * kernel.n_dims :]
+            evaluated.append(evaluate_kernel(kernel, first.reshape(n, kernel.n_dims), self.pairs))
+
+        def pullback(G: Array) -> Array:
+            gradients = [
+                pull(G[..., run, :, :]) for run, (_, pull) in zip(self.runs, evaluated, strict=True)
+            ]
+            return xp.concat([part.reshape(*G.shape[:-3], -1) for part in gradients], axis=-1)
+
+        Ks = [K for K, _ in evaluated]
+        return Ks[0] if len(Ks) == 1 else xp.concat(Ks, axis=-3), pullback
+
+    def derivatives(
+        self, theta: Float[np.ndarray, " p"]
+    ) -> list[tuple[int, Float[Array, "*b N N"]]]:
+        """Return, for each hyper-parameter, the number of its kernel and the derivative of k(x, x).
+
+        The derivatives are central differences. The first parameters of all kernels are changed
+        together, then their second parameters, and so on.
+        """
+        latents = np.repeat(np.arange(len(self.kernels)), [k.n_dims for k in self.kernels])
+        rank = np.concatenate([np.arange(kernel.n_dims) for kernel in self.kernels])
+        found: list[tuple[int, Array]] = [(0, theta)] * len(theta)
+        for r in np.unique(rank):
+            step = DIFFERENCE_STEP * (rank == r)
+            above, below = (self.evaluate(theta + sign * step)[0] for sign in (1.0, -1.0))
+            slope = (above - below) / (2 * DIFFERENCE_STEP)
+            for a in np.flatnonzero(rank == r):
+                found[a] = int(latents[a]), slope[..., latents[a], :, :]
+        return found
+
+
+def _similar_runs(kernels: Sequence[sk.Kernel], max_length: int) -> list[slice]:
+    """Divide a list of kernels into runs of kernels that differ only in free hyper-parameters."""
+    runs: list[slice] = []
+    for q, kernel in enumerate(kernels):
+        start = runs[-1].start if runs else q
+        if q > start and q - start < max_length and _same_but_for_theta(kernels[start], kernel):
+            runs[-1] = slice(start, q + 1)
+        else:
+            runs.append(slice(q, q + 1))
+    return runs
+
+
+def _same_but_for_theta(one: sk.Kernel, other: sk.Kernel) -> bool:
+    if one.n_dims != other.n_dims:
+        return False
+    return bool(one.clone_with_theta(one.theta) == other.clone_with_theta(one.theta))
