@@ -121,13 +121,34 @@ def test_the_total_is_that_of_the_readings(rng, total):
     assert found.total == 100
 
 
-def test_parts_above_the_total_are_refused(scaler):
-    with pytest.raises(ValueError, match="'sand' is a part of a total of 100, but has 140"):
-        scaler.standardise(np.array([[50.0, 6.0, 30.0, 20.0], [140.0, 6.0, np.nan, np.nan]]))
-    with pytest.raises(ValueError, match="exceeds the total of 100 in 1 rows"):
-        find_compositions(
-            [["a", "b"]], ["a", "b"], np.array([[40.0, 60.0], [140.0, np.nan], [50.0, 50.0]])
-        )
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ([140.0, np.nan, np.nan], "sand=140 in row 1 sum to 140"),
+        ([70.0, 80.0, np.nan], "sand=70, silt=80 in row 1 sum to 150"),
+        ([30.0, 20.0, 10.0], "sand=30, silt=20, clay=10 in row 1 sum to 60"),
+    ],
+)
+def test_parts_that_contradict_the_total_are_refused(scaler, parts, message):
+    Y = np.array([[50.0, 6.0, 30.0, 20.0], [parts[0], 6.0, *parts[1:]]])
+    with pytest.raises(ValueError, match=f"{message}, but the total is 100"):
+        scaler.standardise(Y)
+    with pytest.raises(ValueError, match=f"{message}, but the total is 100|in most rows"):
+        find_compositions(PARTS, NAMES, np.vstack([Y, Y[[0, 0]]]))
+
+
+def test_outputs_that_do_not_sum_to_a_total_are_not_a_composition(rng):
+    with pytest.raises(ValueError, match="do not declare these outputs as the parts of a whole"):
+        find_compositions([["a", "b"]], ["a", "b"], rng.uniform(1, 100, size=(30, 2)))
+
+
+def test_a_part_cannot_have_other_bounds(scaler):
+    Y = np.tile([50.0, 7.0, 30.0, 20.0], (6, 1))
+    with pytest.raises(ValueError, match=r"bounds are \(0.0, 90.0\) for output 'sand'.*Remove"):
+        OutputScaler.fit(
+            Y, ["log", None, "log", "log"], names=NAMES, compositions=PARTS,
+            bounds={"sand": (0, 90)},
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize("bad", ["sand", ["sand", "silt"], [["sand"]], 3])

@@ -24,6 +24,7 @@ from scipy.stats.qmc import Sobol
 from emgpr.arrays import eigh, solve
 from emgpr.transforms.base import Transform
 from emgpr.transforms.mixture_marginals import MIN_STD
+from emgpr.transforms.output_bounds import NON_NEGATIVE, Interval
 
 Array = np.ndarray
 
@@ -87,14 +88,31 @@ class Composition:
         return Y
 
     def check(self, Y: Float[Array, "N D"], names: Sequence[str]) -> None:
-        """Raise ValueError if a part exceeds the total."""
-        for d in self.outputs:
-            rows = np.flatnonzero(Y[:, d] > (1 + MAX_DEVIATION) * self.total)
-            if len(rows):
-                raise ValueError(
-                    f"Output {names[d]!r} is a part of a total of {self.total:g}, but has "
-                    f"{Y[rows[0], d]:g} in row {rows[0]}. Correct this value."
-                )
+        """Raise ValueError if the parts measured at a site contradict the total.
+
+        Twice the deviation of training readings is allowed, because the total of other tables,
+        such as folds of a cross-validation, can deviate, too.
+        """
+        parts = Y[:, list(self.outputs)]
+        sums = np.nansum(parts, axis=1)
+        deviation = sums / self.total - 1
+        complete, limit = ~np.isnan(parts).any(axis=1), 2 * MAX_DEVIATION
+        rows = np.flatnonzero(np.where(complete, np.abs(deviation), deviation) > limit)
+        if len(rows):
+            row = rows[0]
+            shown = [f"{names[d]}={Y[row, d]:g}" for d in self.outputs if not np.isnan(Y[row, d])]
+            raise ValueError(
+                f"The parts {', '.join(shown)} in row {row} sum to {sums[row]:g}, but the total is "
+                f"{self.total:g}. Correct these values."
+            )
+
+    def check_bounds(self, bounds: Interval | None, name: str) -> None:
+        """Raise ValueError if a part has bounds other than zero and the total."""
+        if bounds not in (None, NON_NEGATIVE, (0.0, self.total)):
+            raise ValueError(
+                f"output_bounds are {bounds} for output {name!r}, but this output is a part of a "
+                f"composition, which keeps it between 0 and {self.total:g}. Remove its bounds."
+            )
 
     def parts(self, draws: Float[Array, "*n D"]) -> Float[Array, "*n G"]:
         """Return the parts, which sum to the total, given the logarithms of all outputs."""
@@ -187,7 +205,9 @@ def find_compositions(
                 )
             used.add(label)
         columns = [list(names).index(label) for label in labels]
-        compositions.append(Composition(tuple(columns), _total(labels, Y[:, columns])))
+        whole = Composition(tuple(columns), _total(labels, Y[:, columns]))
+        whole.check(Y, names)
+        compositions.append(whole)
     return tuple(compositions)
 
 
@@ -215,12 +235,6 @@ def _total(labels: Sequence[str], parts: Float[Array, "N G"]) -> float:
         near = abs(total - usual) < MAX_DEVIATION * usual
         if near and low * (1 - 1e-9) <= usual <= high * (1 + 1e-9):
             total = usual
-    rows = np.flatnonzero((parts > (1 + MAX_DEVIATION) * total).any(axis=1))
-    if len(rows):
-        raise ValueError(
-            f"A part of the composition {list(labels)} exceeds the total of {total:g} in "
-            f"{len(rows)} rows, the first of them row {rows[0]}. Correct these rows."
-        )
     deviation = np.abs(sums[complete] / total - 1)
     if deviation.max() > MAX_DEVIATION:
         row = complete[int(deviation.argmax())]

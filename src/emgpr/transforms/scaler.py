@@ -85,10 +85,10 @@ class OutputScaler:
         specs = tuple(transform_per_output(transforms, names))
         wholes = find_compositions(compositions, names, Y)
         intervals = bounds_per_output(bounds, names, Y, specs)
-        for whole in wholes:  # which keeps its parts between zero and the total
+        for whole in wholes:
             for d in whole.outputs:
-                if intervals[d] in (NON_NEGATIVE, (0.0, whole.total)):
-                    intervals[d] = None
+                whole.check_bounds(intervals[d], names[d])
+                intervals[d] = None
         fitted = tuple(
             _fit_transform(spec, Y[~np.isnan(Y[:, d]), d], names[d], intervals[d])
             for d, spec in enumerate(specs)
@@ -140,9 +140,13 @@ class OutputScaler:
 
     def median(self, distribution: GaussianMixture) -> Float[Array, "M D"]:
         """Return the median of each output in original units."""
-        if len(distribution.mean) == 1 and not self.compositions:
+        if not self.median_needs_covariances(len(distribution.mean)):
             return self.to_original(distribution.mean[0])
         return self.quantiles(distribution, [0.5])[0]
+
+    def median_needs_covariances(self, n_components: int) -> bool:
+        """Tell whether medians depend on more than the mean of a mixture with n components."""
+        return n_components > 1 or bool(self.compositions)
 
     def quantiles(
         self, distribution: GaussianMixture, q: Sequence[float] | Float[Array, " k"]
