@@ -24,7 +24,7 @@ from emgpr.transforms.compositions import (
 from emgpr.transforms.location_scale import is_constant, mean_and_std
 from emgpr.transforms.output_bounds import NON_NEGATIVE, Interval, bounds_per_output
 from emgpr.transforms.per_output import transform_per_output
-from emgpr.transforms.quadrature import MAX_TERMS, MAX_VALUE
+from emgpr.transforms.quadrature import MAX_TERMS, MAX_VALUE, reduced
 from emgpr.transforms.registry import TRANSFORM_NAMES, TRANSFORMS
 from emgpr.transforms.sklearn_adapter import FittedTransformer, check_invertible
 
@@ -129,7 +129,7 @@ class OutputScaler:
     def to_original(self, Z: Float[Array, "*n D"]) -> Float[Array, "*n D"]:
         """Convert standardised values, such as samples, to original units."""
         U = Z * self.scale + self.shift
-        return np.stack([t.inverse(U[..., d]) for d, t in enumerate(self.transforms)], axis=-1)
+        return np.stack([reduced(t.inverse, U[..., d]) for d, t in enumerate(self.transforms)], -1)
 
     def samples_to_original(self, Z: Float[Array, "*n D"]) -> Float[Array, "*n D"]:
         """Convert joint samples to original units; the parts of a whole sum to their total."""
@@ -161,7 +161,7 @@ class OutputScaler:
             )
         result = np.empty((len(q), *distribution.mean.shape[1:]))
         for at, d, t, m, s in self._marginals(distribution, lambda C, t: 64.0 * C * (len(q) + 1)):
-            result[:, at, d] = t.inverse(mixture_marginals.ppf(q, m, s))
+            result[:, at, d] = reduced(t.inverse, mixture_marginals.ppf(q, m, s))
         return result
 
     def mean(self, distribution: GaussianMixture) -> Float[Array, "M D"]:
@@ -294,7 +294,7 @@ class OutputScaler:
         self, draws: Float[Array, "K C m D"], cov: Float[Array, "m D D"]
     ) -> Float[Array, "m D D"]:
         """Return the covariance over draws; outputs that are not parts keep their variances."""
-        Y = np.stack([t.inverse(draws[..., d]) for d, t in enumerate(self.transforms)], axis=-1)
+        Y = np.stack([reduced(t.inverse, draws[..., d]) for d, t in enumerate(self.transforms)], -1)
         parts = np.zeros(Y.shape[-1], bool)
         for composition in self.compositions:
             Y[..., list(composition.outputs)] = composition.parts(draws)
