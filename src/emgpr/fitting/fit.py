@@ -225,7 +225,7 @@ def fit_step_1(
                 left_out_density=partial(left_out_log_density, observations),
             )
         else:
-            message = describe_ignored_columns(kernels, inputs, observations.x)
+            message = describe_ignored_columns(kernels, inputs, observations.x, automatic=True)
             if message:
                 warn(message)
             latents = fit(kernels)
