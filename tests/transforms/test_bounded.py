@@ -72,6 +72,11 @@ def test_readings_that_are_rounded_bounds_are_at_the_bounds(shape):
         fitted = fit_bounded(y, bounds, shape)
         assert np.isfinite(fitted.forward(y)).all()
         assert fitted.at_lower is not None
+        ends = np.array([0.3, 0.1 + 0.2, 0.3 * (1 - 1e-10)])
+        m, s = np.zeros((1, 3)), np.ones((1, 3))
+        assert_allclose(np.ptp(fitted.log_density(ends, m, s)), 0.0)
+        mass = np.exp(fitted.log_density(ends, m, s)[0])
+        assert_allclose(np.sort(fitted.cdf(ends, m, s)), mass * np.array([1, 3, 5]) / 6)
 
 
 def test_far_from_its_bounds_a_link_is_the_identity_and_a_wide_one_a_log_or_logit():

@@ -159,6 +159,7 @@ class Bounded(Transform):
 
     def log_density(self, y: Readings, m: Components, s: Components) -> Readings:
         """Return the log density of y, or the log probability of a bound that has a mass."""
+        y = _at_bounds(y, self.interval)
         result = super().log_density(y, m, s)
         for mass, sign in ((self.at_lower, 1), (self.at_upper, -1)):
             if mass is not None:
@@ -171,6 +172,7 @@ class Bounded(Transform):
 
         These parts make the result uniform on (0, 1) if the distributions are calibrated.
         """
+        y = _at_bounds(y, self.interval)
         result = super().cdf(y, m, s)
         for mass, sign in ((self.at_lower, 1), (self.at_upper, -1)):
             if mass is None:
