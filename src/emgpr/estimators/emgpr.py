@@ -82,7 +82,8 @@ class EMGPR(MultiOutputGP):
     transfer : {"safe", "full"}
         With "safe", an output that does not gain from the others in cross-validation is predicted
         from its own readings only. This is tested separately for locations without readings and for
-        locations where other outputs were measured.
+        locations where other outputs were measured. The parts of a whole are always predicted from
+        all parts.
     latent_learner : "auto", name, object with a method learn, regressor or list of regressors
         Method of step 1. "exact" is maximum likelihood; "poe" uses the likelihoods of batches, in a
         time that does not depend on N; "dtc", "fitc", "pitc" and "vfe" use inducing points;
