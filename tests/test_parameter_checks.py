@@ -48,6 +48,8 @@ def test_a_list_has_a_kernel_for_each_latent(observations):
     listed = [RBF(0.1), RBF(0.2), RBF(0.3), RBF(0.4)]
     assert kernels_per_output(listed, 4, observations) == listed
     assert kernels_per_output(listed[:2], 2, observations) == [listed[0], listed[1], listed[0]]
+    named = ["rbf", RBF(0.2), "matern12"]
+    assert kernels_per_output(named, 3, observations) == [RBF(), RBF(0.2), Matern(nu=0.5)]
     with pytest.raises(ValueError, match="kernel is a list of 2 kernels for 3 latent processes"):
         kernels_per_output(listed[:2], 3, observations)
 
@@ -69,6 +71,7 @@ def test_checks_accept_what_has_a_meaning():
     check_transform(None, ("log",))
     check_transform(["exp"], ("log",))  # lists are checked against the outputs
     check_kernel([RBF(), Matern()], ("auto",))
+    check_kernel([RBF(), "matern12"], ("auto", "matern12"))
     for options in (
         {},
         {"normalize_y": np.False_},
@@ -129,6 +132,12 @@ BAD_KERNELS = {
     "NaN smoothness": (Matern(nu=np.nan), "nu=nan; expected a positive"),
     "negative smoothness": (RBF() + Matern(nu=-1.0), "k2__nu=-1.0"),
 }
+
+
+@pytest.mark.parametrize("kernel", ["auto", "matern", None, RBF])
+def test_a_list_of_kernels_has_kernels_or_their_names(kernel):
+    with pytest.raises(ValueError, match=r"is not a scikit-learn kernel.*one of 'rbf', or a list"):
+        check_kernel(["rbf", kernel], ("auto", "rbf"))
 
 
 @pytest.mark.parametrize("case", BAD_KERNELS)

@@ -13,7 +13,7 @@ from emgpr.latents import is_length_scale
 from emgpr.observations import Observations
 from emgpr.parallel import check_verbose
 
-Kernels: TypeAlias = Kernel | Sequence[Kernel] | str | None
+Kernels: TypeAlias = Kernel | Sequence[Kernel | str] | str | None
 Value = TypeVar("Value")
 Transforms: TypeAlias = Any  # a name, a scikit-learn transformer, a sequence or mapping of these
 
@@ -32,7 +32,8 @@ def kernels_per_output(given: Kernels, n_latents: int, observations: Observation
                 f"kernel is a list of {len(given)} kernels for {n_latents} latent processes; pass "
                 "one kernel for all, or a list with one for each."
             )
-        kernels = [clone(given[i % n_latents]) for i in range(max(D, n_latents))]
+        listed = [NAMED_KERNELS[k] if isinstance(k, str) else k for k in given]
+        kernels = [clone(listed[i % n_latents]) for i in range(max(D, n_latents))]
     for kernel in kernels:
         for parameter in kernel.hyperparameters:
             n = parameter.n_elements
@@ -106,16 +107,20 @@ def check_transform(transform: Transforms, names: tuple) -> None:
 
 
 def check_kernel(given: Kernels, names: tuple[str, ...]) -> None:
-    """Raise an error unless `given` is a kernel, a list of kernels, one of `names`, or None."""
+    """Raise an error unless `given` is a kernel, one of `names`, a list of these, or None.
+
+    "auto" stands for all kernels, and cannot be in a list.
+    """
     listed = isinstance(given, list | tuple)
+    names = tuple(name for name in names if not (listed and is_auto(name)))
     kernels: Sequence[Any] = given if isinstance(given, list | tuple) else [given]
     for kernel in kernels:
-        named = kernel is None or (isinstance(kernel, str) and kernel in names)
-        if not isinstance(kernel, Kernel) and (listed or not named):
+        named = isinstance(kernel, str) and kernel in names
+        if not isinstance(kernel, Kernel) and not named and (listed or kernel is not None):
             raise ValueError(
                 f"kernel={kernel!r} is not a scikit-learn kernel; expected a kernel such as "
-                "sklearn.gaussian_process.kernels.Matern(nu=1.5), a list of kernels, or one of "
-                f"{', '.join(map(repr, names))}."
+                "sklearn.gaussian_process.kernels.Matern(nu=1.5), one of "
+                f"{', '.join(map(repr, names))}, or a list of kernels."
             )
         if isinstance(kernel, Kernel):
             _check_hyperparameters(kernel)

@@ -81,6 +81,16 @@ def test_a_group_with_every_reading_of_an_output_is_refused(rng):
         build(["west"] * 6 + ["east"] * 6, (observations, inputs))
 
 
+def test_a_block_with_every_reading_of_an_output_is_refused(rng):
+    Y = rng.normal(size=(N, D))
+    Y[1:, 1] = np.nan
+    observations = Observations.from_table(rng.uniform(size=(N, 2)), Y)
+    inputs = InputSpec("EMGPR", None, 2, None, pd.RangeIndex(N), np.arange(N))
+    with pytest.raises(ValueError, match=r"A block contains all 1 .* 'Ni'.*\. Set by=\"site\"\."):
+        build("block", (observations, inputs))
+    build("site", (observations, inputs))
+
+
 def test_a_sample_of_sites_has_the_same_number_of_readings_of_each_output(rng):
     Y = np.where(rng.uniform(size=(200, 2)) < [0.0, 0.8], np.nan, 1.0)
     Y[:5, 1] = 1.0

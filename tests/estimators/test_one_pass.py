@@ -169,6 +169,14 @@ def test_one_and_three_inputs(P, rng):
     assert model.score(X, y) > 0.95
 
 
+def test_a_column_that_has_no_effect_because_of_its_unit_is_warned_of(rng):
+    X = rng.uniform(size=(80, 2)) * [1e6, 1.0]
+    Y = np.sin(X[:, :1] / 2e5) + X[:, 1:]
+    with pytest.warns(UserWarning, match=r"The values of '1' vary so much .*Set a kernel with"):
+        quick().fit(X, Y)
+    quick(kernel=Matern([1.0, 1.0], nu=2.5)).fit(X, Y)
+
+
 def test_maps_cover_the_box(data):
     pytest.importorskip("xarray")
     model = quick(crs="EPSG:32632").partial_fit(*data, learn=False)

@@ -49,7 +49,7 @@ REFUSED = [
     ({"n_restarts": 0}, "n_restarts=0"),
     ({"kernel": "matern"}, "kernel='matern' is not a scikit-learn kernel; .*'matern32'"),
     ({"kernel": RBF}, "is not a scikit-learn kernel"),
-    ({"kernel": [RBF(), "rbf", RBF()]}, "kernel='rbf' is not"),
+    ({"kernel": [RBF(), "auto", RBF()]}, "kernel='auto' is not"),
     ({"kernel": [RBF(), None, RBF()]}, "kernel=None is not"),
     (
         {"latent_learner": "sparse"},

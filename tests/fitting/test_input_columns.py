@@ -43,12 +43,12 @@ def test_two_columns_of_similar_extent_are_coordinates(rng, scales, same):
 
 def test_columns_that_hardly_change_distances_are_named():
     X, _ = survey()
-    text = describe_ignored_columns([RBF()], *inputs_of(X))
+    text = describe_ignored_columns([RBF()], *inputs_of(X), automatic=True)
     assert "The values of 'dist' vary so much less" in text
     assert 'kernel="auto"' in text
-    assert describe_ignored_columns([RBF([1, 1, 1])], *inputs_of(X)) == ""
-    assert describe_ignored_columns([RBF()], *inputs_of(X[["east", "north"]])) == ""
-    assert describe_ignored_columns([RBF()], *inputs_of(X * [1e-3, 1e-3, 5])) == ""
+    assert describe_ignored_columns([RBF([1, 1, 1])], *inputs_of(X), automatic=True) == ""
+    assert describe_ignored_columns([RBF()], *inputs_of(X[["east", "north"]]), automatic=True) == ""
+    assert describe_ignored_columns([RBF()], *inputs_of(X * [1e-3, 1e-3, 5]), automatic=True) == ""
 
 
 def test_the_method_of_the_paper_warns_of_a_covariate_without_effect():

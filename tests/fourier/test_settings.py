@@ -16,6 +16,8 @@ INVALID = [
     ({"n_functions": "many"}, "n_functions='many'"),
     ({"n_start": 0}, "n_start=0"),
     ({"output_transform": "auto"}, "output_transform='auto'"),
+    ({"output_transform": {"Cd": "softplus"}}, "output_transform='softplus'; .*'yeo-johnson'"),
+    ({"output_transform": [None, "auto"]}, "output_transform='auto'"),
     ({"crs": "nowhere"}, "nowhere"),
 ]
 

@@ -130,6 +130,8 @@ def test_parts_of_a_whole_stay_one():
     assert samples.max() <= 100
     mean = model.predict(new, statistic="mean")[:, :3]
     np.testing.assert_allclose(mean.sum(axis=1), 100, atol=1e-9)
+    np.testing.assert_array_equal(model.predict(new), model.predict(new, return_std=True)[0])
+    np.testing.assert_array_equal(model.predict(new), model.predict_quantiles(new, 0.5))
     assert model.training_data()[1].isna().sum().sum() == 1
     order = ["pH", "clay", "sand", "silt"]
     settings = {"compositions": [["clay", "sand", "silt"]], "output_bounds": {"sand": (0, 100)}}

@@ -49,6 +49,36 @@ def test_a_link_is_increasing_invertible_and_has_its_slope(link):
     assert np.isneginf(link.log_slope(np.array([-99.0, 99.0])))[bounded].all()
 
 
+@pytest.mark.parametrize("bounds", [(-1e300, 1e300), (-1e12, INF), (-INF, 1e12), (-1e15, 1e9)])
+def test_distant_bounds_cost_no_digits(bounds):
+    y = np.random.default_rng(0).normal(20, 3, 40)
+    for shape in SHAPES:
+        fitted = fit_bounded(y, bounds, shape)
+        assert_allclose(fitted.inverse(fitted.forward(y)), y, rtol=1e-12)
+
+
+def test_a_link_is_defined_at_infinity():
+    """Where the inverse of another transform overflows."""
+    ends = np.array([-INF, INF])
+    for link in LINKS:
+        assert_allclose(link.inverse(ends), [link.lower, link.upper])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_readings_that_are_rounded_bounds_are_at_the_bounds(shape):
+    y = np.append(np.linspace(0.3, 5, 30), 0.1 + 0.2)  # 0.30000000000000004
+    y[0] = np.nextafter(0.3, 1)
+    for bounds in ((0.3, INF), (0.3, 5 * (1 - 1e-12))):
+        fitted = fit_bounded(y, bounds, shape)
+        assert np.isfinite(fitted.forward(y)).all()
+        assert fitted.at_lower is not None
+        ends = np.array([0.3, 0.1 + 0.2, 0.3 * (1 - 1e-10)])
+        m, s = np.zeros((1, 3)), np.ones((1, 3))
+        assert_allclose(np.ptp(fitted.log_density(ends, m, s)), 0.0)
+        mass = np.exp(fitted.log_density(ends, m, s)[0])
+        assert_allclose(np.sort(fitted.cdf(ends, m, s)), mass * np.array([1, 3, 5]) / 6)
+
+
 def test_far_from_its_bounds_a_link_is_the_identity_and_a_wide_one_a_log_or_logit():
     y = np.array([20.0, 50.0, 80.0])
     assert_allclose(Link(0.0, 100.0, 1.0).forward(y), y, rtol=1e-7)

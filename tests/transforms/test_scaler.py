@@ -125,6 +125,16 @@ def test_a_constant_output_without_negative_readings_stays_so(spec, constant):
     assert_allclose(scaler.to_original(np.zeros((1, 1))), constant, rtol=1e-6)
 
 
+@pytest.mark.parametrize("spec", ["log", "yeo-johnson", "softplus", "normal-score"])
+def test_predictions_far_beyond_the_readings_are_finite(spec):
+    """For instance, with a kernel that grows without bounds, far from the data."""
+    scaler = OutputScaler.fit(np.exp(np.linspace(-2, 9, 50))[:, None], spec)
+    far = GaussianMixture(np.full((1, 1, 1), 1e5), np.ones((1, 1, 1, 1)))
+    for values in (scaler.median(far), scaler.quantiles(far, [0.1, 0.9]), scaler.mean(far)):
+        assert np.isfinite(values).all()
+        assert values.min() > 8000
+
+
 def test_a_constant_output_keeps_its_log():
     scaler = OutputScaler.fit(np.full((4, 1), 5.0), "log")
     assert_allclose(scaler.standardise(np.array([[5.0 * np.e]])), 1.0)

@@ -97,8 +97,12 @@ def outputs_without_gain(
     unrelated outputs, transfer reduces the CRPS by half a standard error, because the weights were
     fitted to the same readings. If there are many readings, only a sample of them is left out and
     predicted (see `tested_sites`).
+
+    The parts of a whole are not tested: the distribution of a part depends on the correlations of
+    the parts. Without them, its intervals would be too short.
     """
     observations = joint.observations
+    parts = {d for composition in scaler.compositions for d in composition.outputs}
     D, N = observations.y.shape
     sets = np.arange(D * N).reshape(D, N) if by_output else np.tile(np.arange(N), (D, 1))
     sites = tested_sites(observations, joint.model.n_members, joint.conditioning)
@@ -111,7 +115,7 @@ def outputs_without_gain(
     )
     return np.flatnonzero(
         [
-            not _is_lower(ours[observed, d], theirs[observed, d])
+            d not in parts and not _is_lower(ours[observed, d], theirs[observed, d])
             for d, observed in enumerate(observations.observed)
         ]
     )

@@ -46,17 +46,20 @@ class LeaveOutSets:
             return cls("site", np.tile(sites, (D, 1)), sites)
         if isinstance(by, str) and by == "output":
             return cls("output", np.arange(D * N).reshape(D, N), sites)
-        if isinstance(by, str) and by == "block":
+        blocks = isinstance(by, str) and by == "block"
+        if blocks:
             by = np.full(len(inputs.index), None)
             by[inputs.rows] = _default_blocks(observations.x)
         groups, labels = _group_sites(by, inputs)
         for d, observed in enumerate(observations.observed):
             present = np.unique(groups[observed])
             if len(present) == 1:
+                group = "A block" if blocks else f"Group {labels[present[0]]!r}"
+                remedy = 'Set by="site"' if blocks else 'Divide this group, or set by="site"'
                 raise ValueError(
-                    f"Group {labels[present[0]]!r} contains all {int(observed.sum())} readings of "
+                    f"{group} contains all {int(observed.sum())} readings of "
                     f"output {output_names[d]!r}, so that no others are left to predict them "
-                    "from. Divide this group."
+                    f"from. {remedy}."
                 )
         return cls(f"{len(labels)} groups", np.tile(groups, (D, 1)), groups)
 

@@ -147,11 +147,12 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABC
         if return_std or return_cov:
             functions.append(statistics.covariances if return_cov else OutputScaler.std)
         check_is_fitted(self)
+        n_components = self.posterior_.n_components
         only_medians = statistic == "median" and not (return_std or return_cov)
         centre, *spread = self._evaluate(
             X, functions, [1, self.n_outputs_ if return_cov else 1][: len(functions)], observed,
             include_noise=include_noise,
-            with_cov=not only_medians or self.posterior_.n_components > 1,
+            with_cov=not only_medians or self.output_scaler_.median_needs_covariances(n_components),
         )  # fmt: skip
         centre = self._squeeze(centre[0])
         if return_cov:

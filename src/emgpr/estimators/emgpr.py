@@ -28,8 +28,8 @@ class EMGPR(MultiOutputGP):
         improves sufficiently with one for each. Other inputs have a length-scale for each column,
         so that their units do not matter. More than ten columns are standardised and share a
         length-scale, unless left-out readings are predicted clearly better with one for each.
-        Other values are a scikit-learn kernel for all latent processes, a list with a kernel for
-        each process, or a name: "rbf", "matern12", "matern32" or "matern52"; None means `RBF()`.
+        Other values are a scikit-learn kernel for all latent processes, a name ("rbf", "matern12",
+        "matern32" or "matern52"), or a list of these for each process; None means `RBF()`.
         Starting values and bounds of length-scales are computed from the data unless you set them;
         if you set a length-scale other than 1, it is used as an additional starting value. A
         WhiteKernel is not needed; if you add it to the kernel, it sets the starting value and
@@ -82,7 +82,8 @@ class EMGPR(MultiOutputGP):
     transfer : {"safe", "full"}
         With "safe", an output that does not gain from the others in cross-validation is predicted
         from its own readings only. This is tested separately for locations without readings and for
-        locations where other outputs were measured.
+        locations where other outputs were measured. The parts of a whole are always predicted from
+        all parts.
     latent_learner : "auto", name, object with a method learn, regressor or list of regressors
         Method of step 1. "exact" is maximum likelihood; "poe" uses the likelihoods of batches, in a
         time that does not depend on N; "dtc", "fitc", "pitc" and "vfe" use inducing points;

@@ -11,6 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from emgpr.covariance import coregionalization
 from emgpr.declared_parameters import declare_parameters
 from emgpr.estimators.base import GPRegressor
+from emgpr.fitting.input_columns import describe_ignored_columns
 from emgpr.fourier.accumulate import Chunk, Columns
 from emgpr.fourier.dask_accumulate import LazyChunk
 from emgpr.fourier.fit import FourierFit, absorb, check_truncation, optimise, start_fit
@@ -233,7 +234,14 @@ class OnePassGP(GPRegressor):
         ):
             warn(message)
         rng = as_generator(self.random_state)
-        return start_fit(sample, columns, settings, rng, self._execution()), chunk
+        fit = start_fit(sample, columns, settings, rng, self._execution())
+        x = columns.inputs.to_kernel(sample.X)
+        ignored = describe_ignored_columns(
+            fit.parameters.kernels, columns.inputs, x, automatic=False
+        )
+        if ignored:
+            warn(ignored)
+        return fit, chunk
 
     def _sum(self, fit: FourierFit, chunk: Chunk | LazyChunk) -> FourierSums:
         return chunk.sums(fit.model, fit.scaler, self._execution())

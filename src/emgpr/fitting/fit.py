@@ -26,7 +26,7 @@ from emgpr.fitting.input_columns import (
 )
 from emgpr.fitting.output_order import OutputOrder
 from emgpr.fitting.prune import prune_latents
-from emgpr.fitting.standardise import standardise
+from emgpr.fitting.standardise import check_outputs, standardise
 from emgpr.inputs import InputSpec, TrainingTable
 from emgpr.latents import (
     Latent,
@@ -114,6 +114,7 @@ def fit_lmc(
     table: TrainingTable, settings: FitSettings, rng: np.random.Generator, execution: Execution
 ) -> FittedLMC:
     """Fit output transforms, latent processes, weights and noise, in this order."""
+    check_outputs(table, settings)
     order = OutputOrder.of_readings(table.Y, settings)
     table, settings = order.table(table), order.settings(settings)
     scaler, observations = standardise(table, settings, execution)
@@ -224,7 +225,7 @@ def fit_step_1(
                 left_out_density=partial(left_out_log_density, observations),
             )
         else:
-            message = describe_ignored_columns(kernels, inputs, observations.x)
+            message = describe_ignored_columns(kernels, inputs, observations.x, automatic=True)
             if message:
                 warn(message)
             latents = fit(kernels)

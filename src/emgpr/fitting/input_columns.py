@@ -34,11 +34,12 @@ def are_coordinates(inputs: InputSpec, x: Float[Array, "N p"]) -> bool:
 
 
 def describe_ignored_columns(
-    kernels: Sequence[Kernel], inputs: InputSpec, x: Float[Array, "N p"]
+    kernels: Sequence[Kernel], inputs: InputSpec, x: Float[Array, "N p"], *, automatic: bool
 ) -> str:
     """Return a warning about columns that have no effect because of their units, or "".
 
     With one length-scale for all columns, the column with the largest values dominates distances.
+    `automatic` tells whether the estimator can choose kernels.
     """
     common = [
         parameter.n_elements == 1
@@ -53,12 +54,13 @@ def describe_ignored_columns(
     if not len(small):
         return ""
     names, largest = inputs.names, inputs.names[int(extents.argmax())]
+    choice = 'kernel="auto", or ' if automatic else ""
     some = ", ".join(repr(names[p]) for p in small[:5])
     return (
         f"The kernel has one length-scale for all input columns. The values of {some} vary so much "
         f"less than those of {largest!r} that they have practically no effect on distances. "
-        'Set kernel="auto", or a kernel with one length-scale for each column, such as '
-        f"RBF({[1] * len(names)}), or express the columns in comparable units."
+        f"Set {choice}a kernel with one length-scale for each "
+        f"column, such as RBF({[1] * len(names)}), or express the columns in comparable units."
     )
 
 

@@ -16,9 +16,18 @@ from emgpr.transforms import (
     OutputScaler,
     bounds_per_output,
     choose_transforms,
+    find_compositions,
     is_constant,
     transforms_to_fit,
 )
+
+
+def check_outputs(table: TrainingTable, settings: FitSettings) -> None:
+    """Raise ValueError if transforms, bounds or compositions do not fit the outputs."""
+    Y, names = table.Y_of_all_rows, table.output_names
+    given = transforms_to_fit(settings.output_transform, settings.compositions, names)
+    bounds_per_output(settings.output_bounds, names, Y, given)
+    find_compositions(settings.compositions, names, Y)
 
 
 def standardise(
@@ -35,8 +44,9 @@ def standardise(
             execution = replace(execution, device="cpu")
             chosen = choose_transforms(x, table.Y, bounds, execution=execution)
         given = [c if is_auto(g) else g for c, g in zip(chosen, given, strict=True)]
+    Y = table.Y_of_all_rows
     scaler = OutputScaler.fit(
-        table.Y,
+        Y,
         given,
         bounds=settings.output_bounds,
         compositions=settings.compositions,
@@ -44,7 +54,7 @@ def standardise(
         names=table.output_names,
         one_dimensional=table.one_dimensional,
     )
-    Z = scaler.standardise(table.Y)
+    Z = scaler.standardise(Y)[table.inputs.rows]
     if settings.normalize_y:  # rounding errors would give a constant output a tiny signal
         Z = np.where(is_constant(table.Y) & ~np.isnan(Z), 0.0, Z)
     return scaler, Observations.from_table(table.x, Z)

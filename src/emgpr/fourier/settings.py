@@ -66,7 +66,10 @@ def validate_params(params: Mapping[str, Any]) -> None:
     if not isinstance(tolerance, Real) or not 0 < float(tolerance) < 1:
         raise ValueError(f"tolerance={tolerance!r}; expected a share between 0 and 1.")
     unbounded = tuple(name for name in TRANSFORM_NAMES if name != "softplus")
-    check_transform(params["output_transform"], unbounded)
+    given = params["output_transform"]
+    listed = given.values() if isinstance(given, Mapping) else given
+    for transform in listed if isinstance(given, Mapping | list | tuple) else [given]:
+        check_transform(transform, unbounded)
     if params["crs"] is not None:
         coordinate_system(params["crs"])
     check_kernel(params["kernel"], tuple(NAMED_KERNELS))

@@ -45,6 +45,13 @@ class TrainingTable:
         """Number of rows in the user's table, including rows without readings."""
         return len(self.inputs.index)
 
+    @property
+    def Y_of_all_rows(self) -> Float[Array, "n_rows D"]:
+        """Outputs in all rows of the user's table, for messages with numbers of rows."""
+        Y = np.full((self.n_rows, self.Y.shape[1]), np.nan)
+        Y[self.inputs.rows] = self.Y
+        return Y
+
     def warn(self) -> None:
         """Issue the warnings about suspicious values."""
         for message in self.warnings:

@@ -96,13 +96,14 @@ def _transforms(
 ) -> list[str]:
     """Return the transform of each output; raise if one cannot be applied."""
     given = transforms_to_fit(output_transform, compositions, table.output_names)
-    bounds = bounds_per_output(output_bounds, table.output_names, table.Y, given)
+    Y = table.Y_of_all_rows
+    bounds = bounds_per_output(output_bounds, table.output_names, Y, given)
     automatic = [None if bound is None else "softplus" for bound in bounds]
     specs = [a if is_auto(spec) else spec for a, spec in zip(automatic, given, strict=True)]
     scaler = OutputScaler.fit(
-        table.Y, specs, bounds=output_bounds, compositions=compositions, names=table.output_names
+        Y, specs, bounds=output_bounds, compositions=compositions, names=table.output_names
     )
-    scaler.standardise(table.Y)
+    scaler.standardise(Y)
     names = ["none" if spec is None else str(spec) for spec in specs]
     return [
         f"{name} (first guess)" if is_auto(spec) else name

@@ -7,7 +7,7 @@ from emgpr.transforms.automatic import LeftOutScores, candidates, choose_transfo
 from emgpr.transforms.base import Transform
 from emgpr.transforms.bounded import Bounded, Link, PointMass
 from emgpr.transforms.builtin import Identity, Log, NormalScore, YeoJohnson
-from emgpr.transforms.compositions import Composition, check_compositions
+from emgpr.transforms.compositions import Composition, check_compositions, find_compositions
 from emgpr.transforms.location_scale import is_constant
 from emgpr.transforms.output_bounds import bounds_per_output, check_output_bounds
 from emgpr.transforms.per_output import transform_per_output, transforms_to_fit
@@ -35,6 +35,7 @@ __all__ = [
     "check_compositions",
     "check_output_bounds",
     "choose_transforms",
+    "find_compositions",
     "is_constant",
     "transform_per_output",
     "transforms_to_fit",

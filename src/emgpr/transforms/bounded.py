@@ -63,16 +63,12 @@ class Link:
 
     def inverse(self, g: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """Return y = g⁻¹(g), which lies between the bounds."""
-        a, b, c = self.lower, self.upper, self.width
-        if np.isinf(a) and np.isinf(b):
-            return g
-        if np.isinf(b):
-            return a + c * softplus((g - a) / c)
-        if np.isinf(a):
-            return b - c * softplus((b - g) / c)
-        from_lower = softplus((g - a) / c) - softplus((g - b) / c)
-        from_upper = softplus((b - g) / c) - softplus((a - g) / c)
-        return np.where(g < 0.5 * (a + b), a + c * from_lower, b - c * from_upper)
+        # A bound plus a softplus function of g, without loss of digits if the bound is far from g.
+        y = np.clip(g, self.lower, self.upper)
+        for bound, sign in ((self.lower, 1), (self.upper, -1)):
+            if np.isfinite(bound):
+                y = y + sign * self.width * np.log1p(np.exp(-np.abs(g - bound) / self.width))
+        return y
 
     def log_slope(self, y: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """Return log dg/dy, which is −∞ outside the bounds."""
@@ -96,15 +92,6 @@ class Link:
         bounds = (max(low, best - step), min(high, best + step))
         found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-6})
         return replace(self, width=float(np.exp(found.x)))
-
-
-def softplus(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
-    """Return log(1 + e^x).
-
-    >>> softplus(np.array([-1000.0, 0.0, np.nan])).round(4)
-    array([0.    , 0.6931,    nan])
-    """
-    return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
 
 
 @dataclass(frozen=True)
@@ -142,7 +129,7 @@ class Bounded(Transform):
 
     def forward(self, y: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """Return T(y), which is infinite outside the bounds and at a bound without a mass."""
-        y = self._at_bounds(y)
+        y = _at_bounds(y, self.interval)
         u = self.limit(y)
         for mass in filter(None, (self.at_lower, self.at_upper)):
             u = np.where(y == mass.bound, mass.value, u)
@@ -151,18 +138,12 @@ class Bounded(Transform):
     def limit(self, y: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """Return the largest u for which T⁻¹(u) ≤ y."""
         lower, upper = self.interval
-        y = self._at_bounds(y)
+        y = _at_bounds(y, self.interval)
         u = self.shape.forward(self.link.forward(y))
         u = np.where(np.isnan(y), np.nan, u)
         u = np.where(y < lower, -np.inf, u)
         beyond = y > upper if self.at_upper is None else y >= upper
         return np.where(beyond, np.inf, u)
-
-    def _at_bounds(self, y: Float[Array, "*n"]) -> Float[Array, "*n"]:
-        """Move readings that lie beyond a bound because of rounding to this bound."""
-        for bound in filter(np.isfinite, self.interval):
-            y = np.where(np.abs(y - bound) <= ROUNDING * abs(bound), bound, y)
-        return y
 
     def inverse(self, u: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """Return y = T⁻¹(u), which is defined for any u and lies between the bounds."""
@@ -178,6 +159,7 @@ class Bounded(Transform):
 
     def log_density(self, y: Readings, m: Components, s: Components) -> Readings:
         """Return the log density of y, or the log probability of a bound that has a mass."""
+        y = _at_bounds(y, self.interval)
         result = super().log_density(y, m, s)
         for mass, sign in ((self.at_lower, 1), (self.at_upper, -1)):
             if mass is not None:
@@ -190,6 +172,7 @@ class Bounded(Transform):
 
         These parts make the result uniform on (0, 1) if the distributions are calibrated.
         """
+        y = _at_bounds(y, self.interval)
         result = super().cdf(y, m, s)
         for mass, sign in ((self.at_lower, 1), (self.at_upper, -1)):
             if mass is None:
@@ -229,6 +212,13 @@ class Bounded(Transform):
         )
 
 
+def _at_bounds(y: Float[Array, "*n"], bounds: tuple[float, float]) -> Float[Array, "*n"]:
+    """Move readings that differ from a bound only because of rounding to this bound."""
+    for bound in filter(np.isfinite, bounds):
+        y = np.where(np.abs(y - bound) <= ROUNDING * abs(bound), bound, y)
+    return y
+
+
 def fit_bounded(
     values: Float[Array, " n"], bounds: tuple[float, float], shape: type[NamedTransform]
 ) -> Bounded:
@@ -242,6 +232,7 @@ def fit_bounded(
             PointMass(bound, bound, bound) if np.isfinite(bound) else None for bound in bounds
         )
         return Bounded(Identity(), Link(-np.inf, np.inf, 1.0), at_lower, at_upper)
+    values = _at_bounds(values, bounds)
     below, above = values <= bounds[0], values >= bounds[1]
     inside = values[~(below | above)]
     link = Link(

@@ -5,9 +5,11 @@ The logarithms u of the parts are modelled jointly. In original units, the parts
     y_i = total · exp(u_i) / Σ_j exp(u_j)
 
 so that they are positive and sum to the total for any u. Means and covariances are averages over
-quasi-random draws of u, the same for all parts; the means therefore sum to the total, too. The
-distribution of log(y_i/(total − y_i)) is a smoothed distribution of its draws: a mixture of
-Gaussians around them, which has the mean and the variance of the draws.
+quasi-random draws of u, the same for all parts; the means therefore sum to the total, too.
+
+Given the differences r between the other u_j, the logit of a part, log(y_i/(total − y_i)) =
+u_i − log Σ_j≠i exp(u_j), is Gaussian: its mean depends on r, its variance does not. The logit of a
+part is therefore a mixture of Gaussians over r. For two parts, it is a single Gaussian.
 """
 
 from collections.abc import Sequence
@@ -19,14 +21,17 @@ from jaxtyping import Float
 from scipy.special import expit, logit, logsumexp, ndtri, softmax
 from scipy.stats.qmc import Sobol
 
-from emgpr.arrays import eigh
+from emgpr.arrays import eigh, solve
 from emgpr.transforms.base import Transform
 from emgpr.transforms.mixture_marginals import MIN_STD
+from emgpr.transforms.output_bounds import NON_NEGATIVE, Interval
 
 Array = np.ndarray
 
-BANDWIDTH = 0.9  # of a kernel density estimate from n values: 0.9 n^(-1/5) standard deviations
-N_DRAWS = 512
+N_DRAWS = 512  # a multiple of N_COMPONENTS
+N_COMPONENTS = 64  # number of Gaussians in the distribution of a logit
+RIDGE = 1e-10  # of regressions on draws, relative to the sum of the variances
+MIN_WIDTH = 0.25  # of these Gaussians, in standard deviations of the logit
 MAX_DEVIATION = 0.02  # of the sum of the parts at a site from the total, relative to the total
 USUAL_TOTALS = (1.0, 100.0, 1000.0, 1e6)  # which the sums of rounded parts scatter around
 
@@ -83,14 +88,31 @@ class Composition:
         return Y
 
     def check(self, Y: Float[Array, "N D"], names: Sequence[str]) -> None:
-        """Raise ValueError if a part exceeds the total."""
-        for d in self.outputs:
-            rows = np.flatnonzero(Y[:, d] > (1 + MAX_DEVIATION) * self.total)
-            if len(rows):
-                raise ValueError(
-                    f"Output {names[d]!r} is a part of a total of {self.total:g}, but its "
-                    f"value in row {rows[0]} is {Y[rows[0], d]:g}. Correct this value."
-                )
+        """Raise ValueError if the parts measured at a site contradict the total.
+
+        Twice the deviation of training readings is allowed, because the total of other tables,
+        such as folds of a cross-validation, can deviate, too.
+        """
+        parts = Y[:, list(self.outputs)]
+        sums = np.nansum(parts, axis=1)
+        deviation = sums / self.total - 1
+        complete, limit = ~np.isnan(parts).any(axis=1), 2 * MAX_DEVIATION
+        rows = np.flatnonzero(np.where(complete, np.abs(deviation), deviation) > limit)
+        if len(rows):
+            row = rows[0]
+            shown = [f"{names[d]}={Y[row, d]:g}" for d in self.outputs if not np.isnan(Y[row, d])]
+            raise ValueError(
+                f"The parts {', '.join(shown)} in row {row} sum to {sums[row]:g}, but the total is "
+                f"{self.total:g}. Correct these values."
+            )
+
+    def check_bounds(self, bounds: Interval | None, name: str) -> None:
+        """Raise ValueError if a part has bounds other than zero and the total."""
+        if bounds not in (None, NON_NEGATIVE, (0.0, self.total)):
+            raise ValueError(
+                f"output_bounds are {bounds} for output {name!r}, but this output is a part of a "
+                f"composition, which keeps it between 0 and {self.total:g}. Remove its bounds."
+            )
 
     def parts(self, draws: Float[Array, "*n D"]) -> Float[Array, "*n G"]:
         """Return the parts, which sum to the total, given the logarithms of all outputs."""
@@ -98,20 +120,37 @@ class Composition:
 
     def logit_components(
         self, draws: Float[Array, "K C M D"], part: int
-    ) -> tuple[Float[Array, "KC M"], Float[Array, "KC M"]]:
+    ) -> tuple[Float[Array, "J M"], Float[Array, "J M"]]:
         """Return the components of the distribution of the logit of one output.
 
-        They are Gaussians around the draws, with a rule-of-thumb bandwidth. The draws are moved
-        towards their mean, so that the bandwidth does not increase the variance.
+        The conditional means of the logit are those of the draws. They are sorted and divided into
+        groups of equal size; each component is a Gaussian around the mean of a group. Its variance
+        is such that the mixture has the variance of the draws. If it would be too narrow for a
+        smooth mixture, the means are moved towards their common mean.
         """
-        others = [d for d in self.outputs if d != part]
-        logits = draws[..., part] - logsumexp(draws[..., others], axis=-1)
-        mean, std = logits.mean(axis=0), logits.std(axis=0)
-        bandwidth = BANDWIDTH * len(draws) ** -0.2
-        centres = mean + np.sqrt(1 - bandwidth**2) * (logits - mean)
-        widths = np.broadcast_to(np.maximum(bandwidth * std, MIN_STD), logits.shape)
-        K, C, M = logits.shape
-        return centres.reshape(K * C, M), widths.reshape(K * C, M)
+        first, *others = (d for d in self.outputs if d != part)
+        u = draws - draws[..., [first]]
+        logits = u[..., part] - logsumexp(u[..., [first, *others]], axis=-1)
+        centres = np.sort(logits - _residuals(u[..., part], u[..., others]), axis=0)
+        centres = centres.reshape(N_COMPONENTS, -1, *logits.shape[1:]).mean(axis=1)
+        mean, variance = centres.mean(axis=0), np.maximum(logits.var(axis=0), MIN_STD)
+        largest = (1 - MIN_WIDTH**2) * variance
+        between = np.maximum(centres.var(axis=0), MIN_STD)
+        centres = mean + np.sqrt(np.minimum(1.0, largest / between)) * (centres - mean)
+        widths = np.sqrt(variance - np.minimum(between, largest))
+        M = logits.shape[-1]
+        return centres.reshape(-1, M), np.broadcast_to(widths, centres.shape).reshape(-1, M)
+
+
+def _residuals(y: Float[Array, "K C M"], x: Float[Array, "K C M p"]) -> Float[Array, "K C M"]:
+    """Return the residuals of a linear regression of y on x over the draws."""
+    y, x = y - y.mean(axis=0), x - x.mean(axis=0)
+    S = np.einsum("kcmp,kcmq->cmpq", x, x)
+    # Differences that do not vary, or depend on each other, have no coefficients of their own.
+    ridge = RIDGE * np.einsum("cmpp->cm", S) + MIN_STD
+    S = S + ridge[..., None, None] * np.eye(S.shape[-1])
+    slopes = solve(S, np.einsum("kcmp,kcm->cmp", x, y)[..., None])
+    return np.asarray(y - np.einsum("kcmp,cmp->kcm", x, slopes[..., 0]))
 
 
 def joint_draws(m: Float[Array, "C M D"], cov: Float[Array, "C M D D"]) -> Float[Array, "K C M D"]:
@@ -166,7 +205,9 @@ def find_compositions(
                 )
             used.add(label)
         columns = [list(names).index(label) for label in labels]
-        compositions.append(Composition(tuple(columns), _total(labels, Y[:, columns])))
+        whole = Composition(tuple(columns), _total(labels, Y[:, columns]))
+        whole.check(Y, names)
+        compositions.append(whole)
     return tuple(compositions)
 
 
@@ -194,12 +235,6 @@ def _total(labels: Sequence[str], parts: Float[Array, "N G"]) -> float:
         near = abs(total - usual) < MAX_DEVIATION * usual
         if near and low * (1 - 1e-9) <= usual <= high * (1 + 1e-9):
             total = usual
-    rows = np.flatnonzero((parts > (1 + MAX_DEVIATION) * total).any(axis=1))
-    if len(rows):
-        raise ValueError(
-            f"A part of the composition {list(labels)} exceeds the total of {total:g} in "
-            f"{len(rows)} rows, the first of them row {rows[0]}. Correct these rows."
-        )
     deviation = np.abs(sums[complete] / total - 1)
     if deviation.max() > MAX_DEVIATION:
         row = complete[int(deviation.argmax())]

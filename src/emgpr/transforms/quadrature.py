@@ -53,16 +53,21 @@ def hermite_expansion(
     inverse: Inverse, m: Components, s: Components, n_terms: int, every: int = 1
 ) -> Expansion:
     """Return the coefficients a_0 to a_n of y = inverse(u), u ~ N(m, s²), and the variance of y."""
-    centre = _reduced(inverse, m)
+    centre = reduced(inverse, m)
     u = m[..., None] + s[..., None] * NODES[::every]
-    deviation = _reduced(inverse, u) - centre[..., None]
+    deviation = reduced(inverse, u) - centre[..., None]
     a = np.moveaxis(deviation @ (every * _RULE[: n_terms + 1, ::every].T), -1, 0)
     deviation -= a[0][..., None]
     a[0] += centre
     return a, np.square(deviation) @ (every * _NODE_WEIGHTS[::every])
 
 
-def _reduced(inverse: Inverse, u: Array) -> Array:
+def reduced(inverse: Inverse, u: Array) -> Array:
+    """Return y = inverse(u), with values beyond `MAX_VALUE` reduced to it.
+
+    >>> reduced(np.exp, np.array([0.0, 1e6]))
+    array([1.e+000, 1.e+153])
+    """
     with np.errstate(over="ignore"):
         return np.clip(inverse(u), -MAX_VALUE, MAX_VALUE)
 
@@ -101,7 +106,7 @@ def crps(
     half = 0.5 * np.diff(ends, axis=0)
     v = (ends[1:] + ends[:-1]) / 2 + half * _GAUSS_NODES[:, None, None]
     P = np.where(v < u, mixture_marginals.cdf(v, m, s), mixture_marginals.sf(v, m, s))
-    integrand = mixture_marginals.pdf(v, m, s) * P * np.abs(_reduced(inverse, v) - y)
+    integrand = mixture_marginals.pdf(v, m, s) * P * np.abs(reduced(inverse, v) - y)
     return 2 * np.einsum("g,gpm,pm->m", _GAUSS_WEIGHTS, integrand, half)
 
 

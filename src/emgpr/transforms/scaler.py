@@ -24,7 +24,7 @@ from emgpr.transforms.compositions import (
 from emgpr.transforms.location_scale import is_constant, mean_and_std
 from emgpr.transforms.output_bounds import NON_NEGATIVE, Interval, bounds_per_output
 from emgpr.transforms.per_output import transform_per_output
-from emgpr.transforms.quadrature import MAX_TERMS, MAX_VALUE
+from emgpr.transforms.quadrature import MAX_TERMS, MAX_VALUE, reduced
 from emgpr.transforms.registry import TRANSFORM_NAMES, TRANSFORMS
 from emgpr.transforms.sklearn_adapter import FittedTransformer, check_invertible
 
@@ -85,10 +85,10 @@ class OutputScaler:
         specs = tuple(transform_per_output(transforms, names))
         wholes = find_compositions(compositions, names, Y)
         intervals = bounds_per_output(bounds, names, Y, specs)
-        for whole in wholes:  # which keeps its parts between zero and the total
+        for whole in wholes:
             for d in whole.outputs:
-                if intervals[d] in (NON_NEGATIVE, (0.0, whole.total)):
-                    intervals[d] = None
+                whole.check_bounds(intervals[d], names[d])
+                intervals[d] = None
         fitted = tuple(
             _fit_transform(spec, Y[~np.isnan(Y[:, d]), d], names[d], intervals[d])
             for d, spec in enumerate(specs)
@@ -129,7 +129,7 @@ class OutputScaler:
     def to_original(self, Z: Float[Array, "*n D"]) -> Float[Array, "*n D"]:
         """Convert standardised values, such as samples, to original units."""
         U = Z * self.scale + self.shift
-        return np.stack([t.inverse(U[..., d]) for d, t in enumerate(self.transforms)], axis=-1)
+        return np.stack([reduced(t.inverse, U[..., d]) for d, t in enumerate(self.transforms)], -1)
 
     def samples_to_original(self, Z: Float[Array, "*n D"]) -> Float[Array, "*n D"]:
         """Convert joint samples to original units; the parts of a whole sum to their total."""
@@ -140,9 +140,13 @@ class OutputScaler:
 
     def median(self, distribution: GaussianMixture) -> Float[Array, "M D"]:
         """Return the median of each output in original units."""
-        if len(distribution.mean) == 1 and not self.compositions:
+        if not self.median_needs_covariances(len(distribution.mean)):
             return self.to_original(distribution.mean[0])
         return self.quantiles(distribution, [0.5])[0]
+
+    def median_needs_covariances(self, n_components: int) -> bool:
+        """Tell whether medians depend on more than the mean of a mixture with n components."""
+        return n_components > 1 or bool(self.compositions)
 
     def quantiles(
         self, distribution: GaussianMixture, q: Sequence[float] | Float[Array, " k"]
@@ -157,7 +161,7 @@ class OutputScaler:
             )
         result = np.empty((len(q), *distribution.mean.shape[1:]))
         for at, d, t, m, s in self._marginals(distribution, lambda C, t: 64.0 * C * (len(q) + 1)):
-            result[:, at, d] = t.inverse(mixture_marginals.ppf(q, m, s))
+            result[:, at, d] = reduced(t.inverse, mixture_marginals.ppf(q, m, s))
         return result
 
     def mean(self, distribution: GaussianMixture) -> Float[Array, "M D"]:
@@ -290,7 +294,7 @@ class OutputScaler:
         self, draws: Float[Array, "K C m D"], cov: Float[Array, "m D D"]
     ) -> Float[Array, "m D D"]:
         """Return the covariance over draws; outputs that are not parts keep their variances."""
-        Y = np.stack([t.inverse(draws[..., d]) for d, t in enumerate(self.transforms)], axis=-1)
+        Y = np.stack([reduced(t.inverse, draws[..., d]) for d, t in enumerate(self.transforms)], -1)
         parts = np.zeros(Y.shape[-1], bool)
         for composition in self.compositions:
             Y[..., list(composition.outputs)] = composition.parts(draws)
