@@ -14,8 +14,8 @@ matplotlib.use("Agg")
 # The mathematics; the estimators take whatever users bring, and check it themselves.
 CHECKED = (
     "observations noise sampling arrays parallel metrics kernels kernel_stack neighbours optimize "
-    "covariance latents weights ensemble prediction transforms persistence checkpoint variograms "
-    "sphere geo io fourier"
+    "scoring covariance latents weights ensemble prediction transforms persistence checkpoint "
+    "variograms sphere geo io fourier"
 )
 install_import_hook([f"emgpr.{name}" for name in CHECKED.split()], "beartype.beartype")
 

@@ -340,3 +340,18 @@ def split_noise(kernel: sk.Kernel) -> tuple[sk.Kernel | None, sk.WhiteKernel | N
         total = sk.WhiteKernel(white1.noise_level + white2.noise_level, white1.noise_level_bounds)
         return kept, total
     return kept, white1 if white2 is None else white2
+
+
+def distance_scales(kernels: Sequence[sk.Kernel], P: int) -> Float[np.ndarray, " P"]:
+    """Return the scale by which each input column is divided when distances are computed.
+
+    It is the geometric mean of the column's length-scales in all kernels with one length-scale for
+    each column. If there are no such kernels, all scales are 1.
+    """
+    logs = [
+        np.log(value)
+        for kernel in kernels
+        for name, value in kernel.get_params().items()
+        if name.rsplit("__", 1)[-1] == "length_scale" and np.ndim(value) == 1 and len(value) == P
+    ]
+    return np.exp(np.mean(logs, axis=0)) if logs else np.ones(P)

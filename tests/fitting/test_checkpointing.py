@@ -11,6 +11,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from emgpr import EMGPR, ICM, LMC, SLFM, IndependentGP, checkpoint, load
+from emgpr.covariance import vecchia_table
 from emgpr.latents import maximum_likelihood as step_1
 from emgpr.weights import fit as step_2
 from tests.sameness import assert_same
@@ -92,6 +93,8 @@ MOMENTS = {
     "step 1": (step_1, "minimize", 2),
     "step 2": (step_2, "_fit", 1),
     "joint": (joint, "log_likelihood", 7),
+    "starting points": (vecchia_table, "block_log_likelihood", 30),
+    "Vecchia": (vecchia_table, "block_log_likelihood", 150),
 }
 
 
@@ -112,7 +115,8 @@ def uninterrupted():
     ("case", "moment"),
     [
         ("auto", "step 1"),
-        ("auto", "joint"),
+        ("auto", "starting points"),
+        ("auto", "Vecchia"),
         ("sweeps", "step 1"),
         ("sweeps", "step 2"),
         ("batches", "step 2"),
@@ -135,7 +139,7 @@ def test_a_fit_interrupted_anywhere_ends_the_same(
 
 
 def test_an_optimisation_continues_from_its_last_step(tmp_path, interrupt):
-    settings = QUICK | {"max_iter": 60}
+    settings = QUICK | {"max_iter": 60, "n_neighbours": None}
     interrupt(joint, "log_likelihood", 20)
     model = LMC(**settings, checkpoint=tmp_path / "fit")
     with pytest.raises(KeyboardInterrupt):

@@ -188,36 +188,28 @@ def test_in_two_steps_a_batch_has_three_sites_for_each_weight_vector(rng, settin
     assert resolved(observations(rng), **given).batch_size == size
 
 
-@pytest.fixture
-def limit(monkeypatch):
-    """Make more than so many readings too many to fit at once."""
-
-    def readings(n):
-        monkeypatch.setattr(module, "MAX_READINGS_AT_ONCE", n)
-        monkeypatch.setattr(module, "READINGS_PER_BATCH", n)
-
-    return readings
-
-
 @pytest.mark.parametrize(
-    ("most", "settings", "expected"),
+    ("settings", "expected"),
     [
-        (180, {}, (None, None)),  # all readings at once
-        (60, {}, (20, 3)),
-        (18, {}, (6, 8)),  # at most 8 batches
-        (18, {"n_members": 3}, (6, 3)),
-        (18, {"n_members": 9}, (6, 9)),
-        (60, {"refine": 0, "rank": 1}, (9, None)),
+        ({}, (None, None, 32)),
+        ({"n_members": 3}, (20, 3, None)),
+        ({"n_members": 1}, (None, 1, 32)),
+        ({"n_neighbours": 5}, (None, None, 5)),
+        ({"n_neighbours": 1000}, (None, None, 59)),
+        ({"n_neighbours": None}, (None, None, None)),
+        ({"batch_size": 60}, (60, None, 32)),
+        ({"batch_size": 30}, (30, None, None)),
+        ({"refine": 0, "rank": 1}, (9, None, None)),
     ],
 )
-def test_many_readings_are_divided_into_batches(rng, limit, most, settings, expected):
-    limit(most)
+def test_batches_and_neighbours_of_the_likelihood(rng, settings, expected):
+    """Vecchia's likelihood is used if there is one member, fitted to all sites."""
     params = resolved(observations(rng), **settings)
-    assert (params.batch_size, params.n_members) == expected
+    assert (params.batch_size, params.n_members, params.n_neighbours) == expected
 
 
-def test_many_readings_of_one_output_are_divided_in_the_two_steps_too(rng, limit):
-    limit(30)
+def test_many_readings_of_one_output_are_divided_in_the_two_steps(rng, monkeypatch):
+    monkeypatch.setattr(module, "MAX_SITES_AT_ONCE", 30)
     assert resolved(observations(rng, D=1), refine=0, rank=1).batch_size == 30
 
 

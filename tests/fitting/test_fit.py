@@ -13,7 +13,6 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from emgpr import EMGPR, ICM, LMC, SLFM, IndependentGP
-from emgpr.fitting import defaults
 from tests.simulated import paper, smooth_table
 
 pytestmark = pytest.mark.slow
@@ -218,7 +217,9 @@ def test_optimisations_that_do_not_converge_are_counted(table):
         model.fit(*table)
     assert not model.converged_
     with pytest.warns(ConvergenceWarning, match=r"Refinement: .*max_iter=2"):
-        LMC(max_iter=2, random_state=0).fit(*table)
+        LMC(max_iter=2, n_neighbours=None, random_state=0).fit(*table)
+    with pytest.warns(ConvergenceWarning, match=r"Joint optimisation: .*max_iter=1"):
+        LMC(max_iter=1, random_state=0).fit(*table)
 
 
 def test_weights_that_do_not_converge_in_the_last_sweep_are_reported(table):
@@ -252,22 +253,6 @@ def test_batches_that_are_small_for_fitting_noise_are_warned_of(table):
 def test_strided_batches_are_the_papers(table):
     model = paper(batch_size=8, partition="strided", **FIXED).fit(*table)
     assert_array_equal(model.batches_, np.arange(24).reshape(8, 3).T)
-
-
-@without_convergence
-def test_too_many_readings_are_fitted_in_some_batches_and_predicted_from_in_all(rng, monkeypatch):
-    monkeypatch.setattr(defaults, "MAX_READINGS_AT_ONCE", 18)
-    monkeypatch.setattr(defaults, "READINGS_PER_BATCH", 18)
-    table = smooth_table(rng, N=60)
-    given = FIXED | {"n_latents": 1, "rank": 1, "refine": "joint", "max_iter": 2}
-    message = r"180 readings are too many.*8 batches of 6 sites.*Set n_members or batch_size"
-    with pytest.warns(UserWarning, match=message):
-        model = paper(**given).fit(*table)
-    assert [len(batch) for batch in model.batches_] == [6] * 8
-    assert len(np.unique(np.concatenate(model.batches_))) == 48
-    assert model.posterior_.observations.n_sites == 60
-    # With a number of members nothing is warned of.
-    assert len(paper(**given, n_members=50).fit(*table).batches_) == 10
 
 
 # --- stages

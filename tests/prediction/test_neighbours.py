@@ -7,9 +7,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process.kernels import RBF, Matern
 
+from emgpr.kernels import distance_scales
 from emgpr.observations import Observations
 from emgpr.prediction import condition_on_neighbours, neighbouring_sites
-from emgpr.prediction.neighbours import column_scales, unique_per_row
+from emgpr.prediction.neighbours import unique_per_row
 from tests.simulated import nearest, posterior, world
 
 
@@ -40,12 +41,12 @@ def test_distances_are_measured_in_length_scales_if_columns_have_their_own(rng):
     assert not np.allclose(predicted, in_metres, atol=1e-3)
 
 
-def test_column_scales_are_geometric_means_over_kernels_with_a_scale_for_each_column():
+def test_distance_scales_are_geometric_means_over_kernels_with_a_scale_for_each_column():
     kernels = [2.0 * RBF([1.0, 4.0]), RBF(7.0), Matern([9.0, 1.0]) + RBF([3.0, 2.0])]
-    assert_allclose(column_scales(kernels, 2), [3.0, 2.0])
-    assert_array_equal(column_scales([RBF(7.0)], 2), [1.0, 1.0])
-    assert_array_equal(column_scales([RBF([7.0])], 2), [1.0, 1.0])
-    assert_allclose(column_scales([RBF([7.0])], 1), [7.0])
+    assert_allclose(distance_scales(kernels, 2), [3.0, 2.0])
+    assert_array_equal(distance_scales([RBF(7.0)], 2), [1.0, 1.0])
+    assert_array_equal(distance_scales([RBF([7.0])], 2), [1.0, 1.0])
+    assert_allclose(distance_scales([RBF([7.0])], 1), [7.0])
 
 
 def test_an_empty_site_is_no_neighbour(rng):

@@ -42,9 +42,9 @@ def test_a_latent_in_use_without_correlation_between_nearest_sites_is_noise(rng,
     )
     W = np.stack([parameters.W] * 2)
     W[:, 3] = 0.0
-    assert_array_equal(joint._is_noise(parameters, W, table), [False, True, True, False])
+    assert_array_equal(joint.is_noise(parameters, W, table), [False, True, True, False])
     W[1, 3, 0, 0] = 0.1  # of one output of one member
-    assert_array_equal(joint._is_noise(parameters, W, table), [False, True, True, True])
+    assert_array_equal(joint.is_noise(parameters, W, table), [False, True, True, True])
 
 
 @pytest.mark.parametrize(("correlation", "noise"), [(0.06, False), (0.04, True)])
@@ -52,14 +52,14 @@ def test_a_correlation_below_a_twentieth_is_none(rng, correlation, noise):
     pair = Observations.from_table(np.array([[0.0], [1.0]]), rng.normal(size=(2, 3)))
     length = np.sqrt(-0.5 / np.log(correlation))
     parameters = parameters_of(rng, RBF(length))
-    assert joint._is_noise(parameters, parameters.W[None], pair).tolist() == [noise]
+    assert joint.is_noise(parameters, parameters.W[None], pair).tolist() == [noise]
 
 
 def test_a_single_site_says_nothing_about_noise(rng, table):
     parameters = parameters_of(rng, RBF(SHORT), RBF(1.0))
     W = parameters.W[None]
-    assert not joint._is_noise(parameters, W, table.at([0, 20])).any()
-    assert_array_equal(joint._is_noise(parameters, W, table.at([0, 1])), [True, False])
+    assert not joint.is_noise(parameters, W, table.at([0, 20])).any()
+    assert_array_equal(joint.is_noise(parameters, W, table.at([0, 1])), [True, False])
 
 
 @pytest.mark.parametrize("variance", [1.0, 4.0])
@@ -67,7 +67,7 @@ def test_as_noise_such_a_latent_leaves_the_likelihood_as_it_was(rng, table, vari
     table = table.at(np.arange(20))
     parameters = parameters_of(rng, RBF(0.5), ConstantKernel(variance) * RBF(SHORT))
     noisy = np.array([False, True])
-    moved, W = joint._move_to_noise(parameters, parameters.W[None], noisy, table)
+    moved, W = joint.move_to_noise(parameters, parameters.W[None], noisy, table)
     assert_array_equal(W[0, 0], parameters.W[0])
     assert_array_equal(W[0, 1], 0.0)
     K = kernel_matrices(parameters.kernels, table.x)
@@ -78,7 +78,7 @@ def test_as_noise_such_a_latent_leaves_the_likelihood_as_it_was(rng, table, vari
 def test_the_noise_gets_the_mean_of_several_members(rng, table):
     parameters = parameters_of(rng, RBF(SHORT))
     W = rng.normal(size=(4, 1, 3, 2))
-    moved, _ = joint._move_to_noise(parameters, W, np.array([True]), table)
+    moved, _ = joint.move_to_noise(parameters, W, np.array([True]), table)
     B = np.mean([w @ w.T for w in W[:, 0]], axis=0)
     assert_allclose(moved.noise - parameters.noise, B)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from sklearn.gaussian_process.kernels import Kernel
 
 from emgpr.arrays import panel_size, to_device_of, to_numpy
@@ -66,6 +66,17 @@ class VecchiaTable:
         return VecchiaTable(self.observations, self.kernels, self.blocks[chosen])
 
     @property
+    def observations_constant(self) -> Bool[np.ndarray, " D"]:
+        """Mask of the outputs whose readings are all equal."""
+        return np.asarray(to_numpy(self.observations.constant))
+
+    def sample_sites(self, n: int) -> Float[np.ndarray, "m P"]:
+        """Return the locations of at most n sites, evenly chosen from the order of the blocks."""
+        last = self.blocks[:, -1]
+        chosen = last[np.linspace(0, len(last) - 1, min(n, len(last)), dtype=int)]
+        return np.asarray(to_numpy(self.observations.x)[chosen])
+
+    @property
     def n_readings(self) -> int:
         """Number of readings at the last sites of all blocks."""
         return int(to_numpy(self.observations.observed)[:, self.blocks[:, -1]].sum())
@@ -90,6 +101,21 @@ class VecchiaTable:
             of_theta = of_theta + pullback(fit.of_kernels).sum(0)
             of_W, of_noise = of_W + fit.of_weights, of_noise + fit.of_noise
         return VecchiaFit(float(value), *(to_numpy(part) for part in (of_theta, of_W, of_noise)))
+
+    def site_values(
+        self,
+        theta: Float[np.ndarray, " t"],
+        W: Float[np.ndarray, "Q D k"],
+        noise: Float[np.ndarray, "D D"],
+    ) -> Float[np.ndarray, " N"]:
+        """Return the log-likelihood of the last site of each block."""
+        x = self.observations.x
+        W, noise = to_device_of(W, x), to_device_of(noise, x)
+        parts = [
+            to_numpy(block_log_likelihood(blocks, W, noise, kernels.evaluate(theta)[0]).value)
+            for blocks, kernels in self._chunks()
+        ]
+        return np.concatenate(parts)
 
     def information(
         self,

@@ -54,10 +54,14 @@ class EMGPR(MultiOutputGP):
         variance of its readings. None means maximum likelihood, as in the paper.
     batch_size : int, "auto" or None
         Number of sites in a mini-batch. If the optimisation continues after the two steps
-        (`refine`), "auto" means all sites or, if there are more than 3000 readings, at most 8
-        batches of about 1500 readings, with a warning. With `refine=0`, "auto" means D² sites as in
-        the paper, but at least three for every weight vector. None means that one set of weights is
-        fitted to all sites.
+        (`refine`), "auto" means all sites. With `refine=0`, "auto" means D² sites as in the paper,
+        but at least three for every weight vector. None means that one set of weights is fitted to
+        all sites.
+    n_neighbours : int, "auto" or None
+        Number of earlier sites on which each site is conditioned in the likelihood of the joint
+        optimisation (Vecchia's approximation). "auto" means 15, fewer with more than 16 outputs,
+        and more with few sites. None means the exact likelihood, whose cost grows with the cube of
+        the number of readings. With mini-batches, the likelihood of each batch is exact.
     n_members : int or None
         Maximum number of members; None means one for every mini-batch.
     partition : {"stratified", "random", "strided"}
@@ -217,8 +221,9 @@ class EMGPR(MultiOutputGP):
 
         >>> EMGPR.paper(output_transform="log")
         EMGPR(combine='average', kernel=None, latent_learner='exact', max_iter=120,
-              noise='independent', output_transform='log', partition='strided',
-              prior=None, rank=1, refine=0, transfer='full')
+              n_neighbours=None, noise='independent', output_transform='log',
+              partition='strided', prior=None, rank=1, refine=0,
+              transfer='full')
         """
         published = {
             "kernel": None,
@@ -229,6 +234,7 @@ class EMGPR(MultiOutputGP):
             "combine": "average",
             "refine": 0,
             "transfer": "full",
+            "n_neighbours": None,
             "latent_learner": "exact",
             "output_transform": None,
             "max_iter": 120,

@@ -49,6 +49,7 @@ class MultiOutputGP(GPRegressor):
     kernel: Kernels = "auto"
     _: KW_ONLY
     conditioning: Literal["auto", "all", "batch"] | int = "auto"
+    n_neighbours: int | Literal["auto"] | None = "auto"
     latent_learner: Learner = "auto"
     output_transform: Transforms = "auto"
     output_bounds: Any = "auto"
@@ -76,9 +77,8 @@ class MultiOutputGP(GPRegressor):
         unchanged.
         """
         settings, execution = self.fit_settings(), self._execution()
-        table = self._read(X, y)
+        table, params = self._read(X, y), self.get_params(deep=False)
         table.warn()
-        params = self.get_params(deep=False)
         with checkpointed(type(self).__name__, params, table, execution) as (execution, rng):
             fitted = fit_lmc(table, settings, rng, execution)
         return self._assign(table.inputs, fitted)

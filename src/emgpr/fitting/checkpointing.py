@@ -13,13 +13,16 @@ from emgpr.inputs import TrainingTable
 from emgpr.latents import Latent
 from emgpr.optimize import LBFGSMemory, OptimizeResult, OptimizerState
 from emgpr.parallel import Execution, as_generator, stop_workers
+from emgpr.scoring import ScoringState
 from emgpr.transforms import LeftOutScores
 from emgpr.version import __version__
 from emgpr.weights import FittedWeights
 
 Array = np.ndarray
 
-RECORDS = (FittedWeights, Latent, LBFGSMemory, LeftOutScores, OptimizeResult, OptimizerState)
+RECORDS = (
+    FittedWeights, Latent, LBFGSMemory, LeftOutScores, OptimizeResult, OptimizerState, ScoringState
+)  # fmt: skip
 MAY_CHANGE = ("checkpoint", "n_jobs", "verbose")  # parameters that may differ in a resumed fit
 MAX_SHOWN = 60  # maximum number of characters of a parameter in a message
 

@@ -23,6 +23,7 @@ from emgpr.parameter_checks import (
     is_auto,
 )
 from emgpr.transforms import TRANSFORM_NAMES, check_compositions, check_output_bounds
+from emgpr.weights import automatic_neighbours
 
 # If there are fewer sites for each weight vector of an output, noise and weights cannot be
 # estimated together.
@@ -30,9 +31,7 @@ MIN_SITES_PER_WEIGHT_VECTOR = 5
 # If there are fewer readings for each parameter, a smaller model is used. Rank 2 requires twice as
 # many readings.
 MIN_READINGS_PER_PARAMETER = 5
-MAX_READINGS_AT_ONCE = 3000  # one evaluation of the likelihood of 3000 readings takes a second
-READINGS_PER_BATCH = 1500  # if there are more than MAX_READINGS_AT_ONCE
-MAX_MEMBERS = 8  # with batch_size="auto"; more members hardly reduce errors (docs/large.md)
+MAX_SITES_AT_ONCE = 1500  # in step 2 of a single output, with batch_size="auto"
 
 Learner: TypeAlias = str | LatentLearner | ExternalLearners
 
@@ -51,6 +50,7 @@ class FitSettings:
     partition: Literal["stratified", "random", "strided"] = "stratified"
     combine: str | Callable[..., Any] = "mean"
     conditioning: Literal["auto", "all", "batch"] | int = "auto"
+    n_neighbours: int | Literal["auto"] | None = "auto"
     refine: int | Literal["auto", "joint"] = "joint"
     transfer: Literal["full", "safe"] = "full"
     latent_learner: Learner = "auto"
@@ -102,7 +102,7 @@ class FitSettings:
         for name in ("rank", "n_members"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name))
-        for name in ("n_latents", "batch_size"):
+        for name in ("n_latents", "batch_size", "n_neighbours"):
             value = getattr(self, name)
             if value is not None and not is_auto(value):
                 check_count(name, value, ' or "auto" or None')
@@ -163,6 +163,7 @@ class ResolvedParams:
     correlated: bool  # whether the noise terms of different outputs can be correlated
     batch_size: int | None  # number of sites; None: all
     n_members: int | None  # maximum number of members; None: as many as there are batches
+    n_neighbours: int | None = None  # in Vecchia's likelihood; None: the exact likelihood
 
     @property
     def n_weights(self) -> int:
@@ -173,11 +174,12 @@ class ResolvedParams:
 def resolve_params(settings: FitSettings, observations: Observations) -> ResolvedParams:
     """Replace "auto" and None with values derived from the data.
 
-    By default, the joint optimisation uses all sites or, if there are very many readings, large
-    batches. If the user sets batches that are too small for this optimisation, only the two steps
-    of the paper are run. Correlated noise requires the joint optimisation. If there are few
-    readings for each parameter, the rank is 1. If there are fewer, the noise terms of different
-    outputs are independent. If there are fewer still, the number of latent processes is reduced.
+    By default, the joint optimisation uses Vecchia's likelihood of all sites. If the user sets
+    batches, it uses the exact likelihood of each batch. If these batches are too small for this
+    optimisation, only the two steps of the paper are run. Correlated noise requires the joint
+    optimisation. If there are few readings for each parameter, the rank is 1. If there are fewer,
+    the noise terms of different outputs are independent. If there are fewer still, the number of
+    latent processes is reduced.
     """
     N, D, n = observations.n_sites, observations.n_outputs, observations.n_readings
     Q = D if settings.n_latents is None or is_auto(settings.n_latents) else int(settings.n_latents)
@@ -188,11 +190,10 @@ def resolve_params(settings: FitSettings, observations: Observations) -> Resolve
     if is_auto(refine):
         small = isinstance(size, int) and size < MIN_SITES_PER_WEIGHT_VECTOR * n_vectors
         refine = 0 if small and settings.noise != "correlated" else "joint"
-    if is_auto(size) and (D == 1 or refine):
-        # Noise fitted together with the weights of small batches would be underestimated.
-        L = 1 if n <= MAX_READINGS_AT_ONCE else -(-n // READINGS_PER_BATCH)
-        size = None if L == 1 else max(1, N // L)
-        n_members = min(L, MAX_MEMBERS) if n_members is None and L > 1 else n_members
+    if is_auto(size) and refine:
+        size = None if n_members in (None, 1) else max(1, N // n_members)
+    elif is_auto(size) and D == 1:
+        size = None if N <= MAX_SITES_AT_ONCE else MAX_SITES_AT_ONCE
     elif is_auto(size):
         size = max(D**2, 3 * n_vectors)  # the readings in a batch must determine Q·D·k weights
     automatic = is_auto(settings.refine) and refine != 0
@@ -211,8 +212,18 @@ def resolve_params(settings: FitSettings, observations: Observations) -> Resolve
         and n >= 2 * MIN_READINGS_PER_PARAMETER * n_parameters
     )
     rank = int(settings.rank or (2 if refine and allows_rank_2 else 1))
-    return ResolvedParams(Q, min(rank, D), refine, correlated and D > 1, size, n_members)
+    whole = refine == "joint" and (size is None or size >= N)
+    n_neighbours = _n_neighbours(settings.n_neighbours, N, D) if whole else None
+    return ResolvedParams(
+        Q, min(rank, D), refine, correlated and D > 1, size, n_members, n_neighbours
+    )
 
 
 def _as_int(value: Any) -> Any:
     return int(value) if isinstance(value, Integral) else value
+
+
+def _n_neighbours(given: int | Literal["auto"] | None, N: int, D: int) -> int | None:
+    if given is None:
+        return None
+    return automatic_neighbours(N, D) if given == "auto" else min(int(given), max(N - 1, 0))

@@ -37,6 +37,7 @@ def exact_params(
     ensemble = {
         "batch_size": None,
         "n_members": None,
+        "n_neighbours": None,
         "refine": refine,
         "n_latents": len(kernel) if listed else params.get("n_latents"),
     }

@@ -19,28 +19,18 @@ from emgpr.fitting.defaults import (
     ResolvedParams,
     resolve_params,
 )
-from emgpr.fitting.input_columns import (
-    are_coordinates,
-    describe_ignored_columns,
-    left_out_log_density,
-)
 from emgpr.fitting.output_order import OutputOrder
 from emgpr.fitting.prune import prune_latents
 from emgpr.fitting.standardise import check_outputs, standardise
-from emgpr.inputs import InputSpec, TrainingTable
+from emgpr.fitting.step_1 import fit_step_1
+from emgpr.inputs import TrainingTable
 from emgpr.latents import (
     Latent,
-    choose_kernels,
-    choose_learner,
-    fit_external_latents,
-    fit_latents,
-    is_external,
-    learner_by_name,
 )
 from emgpr.noise import noise_prior, output_variances
 from emgpr.observations import Observations
 from emgpr.parallel import Execution
-from emgpr.parameter_checks import is_auto, kernels_per_output
+from emgpr.parameter_checks import is_auto
 from emgpr.prediction import (
     LMCModel,
     LMCPosterior,
@@ -62,6 +52,8 @@ from emgpr.weights import (
     independent_parameters,
     initial_parameters,
     refine,
+    refine_with_vecchia,
+    starting_points,
     subsample_batches,
     with_output_variances,
 )
@@ -165,12 +157,6 @@ def partition(
         observations.x, params.batch_size, settings.partition, rng, params.n_members
     )
     smallest, n = min(map(len, batches)), params.n_weights
-    if settings.n_members is None and sum(map(len, batches)) < observations.n_sites:
-        warn(
-            f'batch_size="auto": {observations.n_readings} readings are too many for a joint fit; '
-            f"the model is fitted to {params.n_members} batches of {smallest} sites, but predicts "
-            "from all readings. Set n_members or batch_size to use more readings in the fit."
-        )
     sufficient = MIN_SITES_PER_WEIGHT_VECTOR * n
     if params.refine and len(batches) > 1 and smallest < sufficient:
         warn(
@@ -180,60 +166,6 @@ def partition(
             "stop after the two steps of the paper."
         )
     return batches
-
-
-def fit_step_1(
-    observations: Observations,
-    inputs: InputSpec,
-    params: ResolvedParams,
-    settings: FitSettings,
-    scaler: OutputScaler,
-    rng: np.random.Generator,
-    execution: Execution,
-) -> tuple[Any, list[Latent]]:
-    """Run step 1, which fits each output separately; return its learner and latent processes."""
-    kernels = kernels_per_output(settings.kernel, params.n_latents, observations)
-    learner, message = choose_learner(settings.latent_learner, observations)
-    if message:
-        warn(message)
-    if is_external(learner):
-        if len(kernels) > observations.n_outputs:
-            raise ValueError(
-                f"latent_learner provides one process for each of {observations.n_outputs} "
-                f"outputs, but kernel is a list of {len(kernels)} kernels; pass one kernel, or set "
-                "latent_learner='exact'."
-            )
-        latents = fit_external_latents(
-            observations, learner, kernels, scaler.scale, execution=execution
-        )
-    else:
-        fit = partial(
-            fit_latents,
-            observations,
-            learner=learner_by_name(learner),
-            n_restarts=settings.n_restarts,
-            max_iter=settings.max_iter,
-            rng=rng,
-            weak_prior=settings.prior == "weak",
-            execution=execution,
-        )
-        if settings.chooses_kernel:
-            latents = choose_kernels(
-                observations,
-                fit,
-                coordinates=are_coordinates(inputs, observations.x),
-                left_out_density=partial(left_out_log_density, observations),
-            )
-        else:
-            message = describe_ignored_columns(kernels, inputs, observations.x, automatic=True)
-            if message:
-                warn(message)
-            latents = fit(kernels)
-    for i, latent in enumerate(latents):
-        if latent.message:
-            name = scaler.names[i % len(scaler.names)]
-            warn(f"Step 1 of output {name!r}: {latent.message}.", ConvergenceWarning)
-    return learner, latents
 
 
 def initialise(
@@ -281,6 +213,11 @@ def fit_step_2(
     execution: Execution,
 ) -> tuple[Batches, RefinedModel, int]:
     """Run step 2 and the optimisation that follows it; leave out members that fail."""
+    if params.n_neighbours is not None:
+        refined = fit_with_vecchia(observations, start, params, settings, order, names, execution)
+        if refined.message:
+            warn(refined.message, ConvergenceWarning)
+        return batches, refined, 0
     joint = params.refine == "joint"
     # A subsample of the sites is sufficient if a joint optimisation follows.
     sites = subsample_batches(observations, batches, start.W.size) if joint else batches
@@ -318,6 +255,43 @@ def fit_step_2(
     if refined.message:
         warn(refined.message, ConvergenceWarning)
     return batches, replace(refined, members=members), n_failed
+
+
+def fit_with_vecchia(
+    observations: Observations,
+    start: LMCParameters,
+    params: ResolvedParams,
+    settings: FitSettings,
+    order: OutputOrder,
+    names: tuple[str, ...],
+    execution: Execution,
+) -> RefinedModel:
+    """Optimise all parameters jointly with Vecchia's likelihood, which replaces step 2."""
+    assert params.n_neighbours is not None
+    optimise = partial(
+        refine_with_vecchia,
+        observations,
+        n_neighbours=params.n_neighbours,
+        correlated=params.correlated,
+        weak_prior=settings.prior == "weak",
+        max_iter=settings.max_iter,
+        output_names=names,
+        latent_numbers=order.latent_numbers(len(start.kernels)),
+        execution=execution,
+    )
+
+    def refit(parameters: LMCParameters, W: Float[Array, "1 Q D k"]) -> RefinedModel:
+        # Latent processes have been removed, so the numbers of the others are unknown.
+        return optimise({"": replace(parameters, W=W[0])}, latent_numbers=None)
+
+    points = starting_points(
+        start, observations, correlated=params.correlated, own_kernels=settings.lists_kernels
+    )
+    refined = optimise(points)
+    if is_auto(settings.n_latents):
+        refined = prune_latents(observations, refined, refit, device=execution.device)
+    message = f"Joint optimisation: {refined.message}." if refined.message else ""
+    return replace(refined, message=message)
 
 
 def refine_weights(

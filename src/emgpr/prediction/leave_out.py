@@ -18,10 +18,10 @@ from jaxtyping import Bool, Float, Int
 from scipy.spatial import KDTree
 
 from emgpr.arrays import chunk_bytes, inv, to_device, to_device_of, to_numpy
-from emgpr.kernels import kernel_matrices
+from emgpr.kernels import distance_scales, kernel_matrices
 from emgpr.observations import Observations
 from emgpr.prediction.exact import CoupledOutputs, LMCModel, condition, factor_readings
-from emgpr.prediction.neighbours import column_scales, unique_per_row
+from emgpr.prediction.neighbours import unique_per_row
 from emgpr.prediction.posterior import GaussianMixture
 
 Array = np.ndarray
@@ -85,7 +85,7 @@ def leave_out_from_neighbours(
     """
     predicted = np.arange(observations.n_sites) if sites is None else sites
     result = _empty_result(observations.at(predicted), model.n_members)
-    scale = column_scales(model.kernels, observations.x.shape[1])
+    scale = distance_scales(model.kernels, observations.x.shape[1])
     for group in model.coupled_outputs():
         D, labels = len(group.outputs), sets[group.outputs]
         table = observations.select_outputs(group.outputs)

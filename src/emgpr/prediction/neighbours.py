@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from emgpr.arrays import chunk_bytes, namespace, to_device, to_numpy
 from emgpr.covariance import cross_covariance
-from emgpr.kernels import kernel_matrices
+from emgpr.kernels import distance_scales, kernel_matrices
 from emgpr.observations import Observations
 from emgpr.prediction.exact import CoupledOutputs, LMCModel, factor_readings
 from emgpr.prediction.posterior import GaussianMixture
@@ -29,7 +29,7 @@ def condition_on_neighbours(
     device: str = "cpu",
 ) -> GaussianMixture:
     """Return the distribution of the signals at x given the nearest readings of each output."""
-    scale = column_scales(model.kernels, x.shape[1])
+    scale = distance_scales(model.kernels, x.shape[1])
 
     def predict(group: CoupledOutputs) -> tuple[Array, Array]:
         table = observations.select_outputs(group.outputs)
@@ -56,23 +56,8 @@ def neighbouring_sites(
     observations: Observations, x: Float[Array, "M P"], kernels: Sequence[Kernel], n: int
 ) -> Int[Array, " _"]:
     """Return the sites of the n nearest readings of each output, for all rows of x together."""
-    search = _NeighbourSearch(observations, column_scales(kernels, x.shape[1]), n)
+    search = _NeighbourSearch(observations, distance_scales(kernels, x.shape[1]), n)
     return np.setdiff1d(search.neighbours(x), [-1]) if search.trees else np.arange(0)
-
-
-def column_scales(kernels: Sequence[Kernel], P: int) -> Float[Array, " P"]:
-    """Return the scale by which each input column is divided when distances are computed.
-
-    It is the geometric mean of the column's length-scales in all kernels with one length-scale for
-    each column. If there are no such kernels, all scales are 1.
-    """
-    logs = [
-        np.log(value)
-        for kernel in kernels
-        for name, value in kernel.get_params().items()
-        if name.rsplit("__", 1)[-1] == "length_scale" and np.ndim(value) == 1 and len(value) == P
-    ]
-    return np.exp(np.mean(logs, axis=0)) if logs else np.ones(P)
 
 
 def unique_per_row(sites: Int[Array, "m w"]) -> Int[Array, "m n"]:

@@ -10,6 +10,8 @@ from emgpr.weights.initial import (
 )
 from emgpr.weights.joint import RefinedModel, Stage, maximise, refine
 from emgpr.weights.parameters import LMCParameters, ParameterVector
+from emgpr.weights.starting_points import starting_points
+from emgpr.weights.vecchia import automatic_neighbours, refine_with_vecchia
 
 __all__ = [
     "FittedWeights",
@@ -18,12 +20,15 @@ __all__ = [
     "RefinedModel",
     "Stage",
     "aligned",
+    "automatic_neighbours",
     "decouple_constant_outputs",
     "fit_weights",
     "independent_parameters",
     "initial_parameters",
     "maximise",
     "refine",
+    "refine_with_vecchia",
+    "starting_points",
     "subsample_batches",
     "with_output_variances",
 ]

@@ -42,7 +42,7 @@ def initial_parameters(
     D = observations.n_outputs
     first = latents[:D]
     group = np.arange(D) % n_latents if own_kernels else _group_kernels(first, min(n_latents, D))
-    correlation = _output_correlation(observations)
+    correlation = output_correlation(observations)
     kernels, W = [], np.zeros((n_latents, D, rank))
     for q in range(n_latents):
         if q < D:
@@ -151,7 +151,7 @@ def _rescale_kernel(kernel: Kernel, factor: float) -> Kernel:
     return kernel.clone_with_theta(theta)
 
 
-def _output_correlation(observations: Observations) -> Float[Array, "D D"]:
+def output_correlation(observations: Observations) -> Float[Array, "D D"]:
     """Return the correlation of each pair of outputs over the sites where both were measured."""
     observed, y = observations.observed, observations.y
     both = observed.astype(float) @ observed.T

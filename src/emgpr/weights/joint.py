@@ -67,6 +67,9 @@ class RefinedModel:
     members: FittedWeights
     history: list[Stage]
     message: str = ""
+    # Vector of all parameters and their information matrix, for a model with one member.
+    vector: ParameterVector | None = None
+    information: Float[Array, "p p"] | None = None
 
 
 def refine(
@@ -109,9 +112,9 @@ def refine(
     parameters, W = whole.vector.unpack(end.x[0], W)
     noisy = np.zeros(len(start.kernels), bool)
     if correlated:
-        noisy = _is_noise(parameters, W, observations)
+        noisy = is_noise(parameters, W, observations)
     if noisy.any():
-        as_noise = _move_to_noise(parameters, W, noisy, observations)
+        as_noise = move_to_noise(parameters, W, noisy, observations)
         other, other_history = whole.maximise(*as_noise, max_iter, "everything")
         if other.value[0] <= end.value[0] + noisy.sum() * W[0, 0].size:
             end, history = other, other_history
@@ -338,7 +341,7 @@ def _with_sill_prior(
     )
 
 
-def _is_noise(
+def is_noise(
     parameters: LMCParameters, W: Float[Array, "L Q D k"], observations: Observations
 ) -> Bool[Array, " Q"]:
     """Mark latents that have non-zero weights but hardly any correlation between nearest sites."""
@@ -353,7 +356,7 @@ def _is_noise(
     return (np.array(correlation) < NOISE_CORRELATION) & W.any(axis=(0, 2, 3))
 
 
-def _move_to_noise(
+def move_to_noise(
     parameters: LMCParameters,
     W: Float[Array, "L Q D k"],
     noisy: Bool[Array, " Q"],

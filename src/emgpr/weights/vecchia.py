@@ -1,0 +1,297 @@
+"""Joint optimisation of kernels, noise and weights with Vecchia's likelihood of all readings.
+
+The search has three stages:
+
+1. From each starting point, a few iterations with few neighbours, on some of the sites. The other
+   sites are held out. Of the starting points whose held-out log density is not clearly below the
+   highest, the one with the highest posterior density is kept.
+2. From its result, iterations with few neighbours on more sites.
+3. Iterations with all neighbours. With many sites, they use growing parts of the blocks; the last
+   iterations use all of them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float, Int
+from joblib import cpu_count
+from scipy.spatial import KDTree
+
+from emgpr.checkpoint import digest
+from emgpr.covariance import VecchiaTable
+from emgpr.kernels import distance_scales
+from emgpr.metrics import paired_difference
+from emgpr.observations import Observations
+from emgpr.parallel import DEFAULT_EXECUTION, Execution
+from emgpr.progress import iteration_progress
+from emgpr.scoring import ScoringState, as_optimize_result, maximise_by_scoring
+from emgpr.weights.fit import FittedWeights
+from emgpr.weights.joint import RefinedModel, Stage, is_noise, move_to_noise
+from emgpr.weights.parameters import LMCParameters, ParameterVector
+from emgpr.weights.posterior_density import PosteriorDensity
+
+Array = np.ndarray
+MakeVector = Callable[[LMCParameters], ParameterVector]
+
+# Neighbours and rows of a block: at most MAX_NEIGHBOURS and about MAX_ROWS, but at least
+# MIN_NEIGHBOURS; more for small tables, whose blocks may have SMALL_TABLE_OPERATIONS in total.
+MAX_NEIGHBOURS, MIN_NEIGHBOURS, MAX_ROWS = 15, 5, 256
+SMALL_TABLE_OPERATIONS = 2e7
+COARSE_NEIGHBOURS = 6  # in the first two stages
+FIRST_SITES, COARSE_BLOCKS = 400, 2000  # largest numbers in the first and in the second stage
+LATE_DAMPING = 0.1  # in the third stage, which starts close to the maximum
+MAX_FINAL_BLOCKS = 20_000  # from which the information at the end is computed
+GROWTH = 8  # factor by which the number of blocks grows in the third stage
+HELD_OUT = 5  # one in this many sites is held out in the first stage
+MIN_HELD_OUT = 8  # with fewer held-out sites, the posterior density alone is compared
+FIRST_ITERATIONS = 12
+NEW_SHARE = 0.4  # of a new information matrix in the average, if it is computed from some blocks
+# Stop if the expected gain for each reading is less: in the three stages.
+FIRST_TOLERANCE, COARSE_TOLERANCE, TOLERANCE = 1e-2, 3e-3, 1e-3
+
+
+def automatic_neighbours(N: int, D: int) -> int:
+    """Return the number of neighbours for a table with N sites and D outputs.
+
+    >>> [automatic_neighbours(*size) for size in ((30, 3), (359, 3), (10**6, 3), (606, 30))]
+    [29, 17, 15, 8]
+    """
+    few = max(MIN_NEIGHBOURS, min(MAX_NEIGHBOURS, round(MAX_ROWS / D) - 1))
+    affordable = int((3 * SMALL_TABLE_OPERATIONS / max(N, 1)) ** (1 / 3) / D) - 1
+    return max(0, min(N - 1, max(few, affordable)))
+
+
+@dataclass(frozen=True)
+class JointFit:
+    """The result of the joint optimisation."""
+
+    parameters: LMCParameters
+    density: PosteriorDensity
+    result: ScoringState
+    values: list[float]  # log posterior density at the start of the last stage and after each step
+    information: Float[Array, "p p"]  # at the end, including the curvature of the priors
+
+
+def fit_jointly(
+    observations: Observations,
+    points: dict[str, LMCParameters],
+    make_vector: MakeVector,
+    *,
+    n_neighbours: int,
+    weak_prior: bool,
+    max_iter: int,
+    execution: Execution = DEFAULT_EXECUTION,
+) -> JointFit:
+    """Maximise the log posterior density from the most promising starting point."""
+    search = _Search(observations, make_vector, weak_prior, max_iter, execution)
+    few = min(COARSE_NEIGHBOURS, n_neighbours)
+    name = next(iter(points))
+    parameters = points[name]
+    if len(points) > 1:
+        name, parameters = search.choose(points, few)
+    if few < n_neighbours:
+        density = search.density(parameters, few)
+        part = density.on_subset(COARSE_BLOCKS, np.random.default_rng(0))
+        result, _ = search.run(part, parameters, COARSE_TOLERANCE, "few neighbours")
+        parameters = unpack(density, result.x)
+    return search.finish(parameters, n_neighbours)
+
+
+def refine_with_vecchia(
+    observations: Observations,
+    points: dict[str, LMCParameters],
+    *,
+    n_neighbours: int,
+    correlated: bool,
+    weak_prior: bool,
+    max_iter: int,
+    output_names: Sequence[str] | None = None,
+    latent_numbers: Sequence[int] | Int[Array, " Q"] | None = None,
+    execution: Execution = DEFAULT_EXECUTION,
+) -> RefinedModel:
+    """Optimise all parameters jointly, from the best of the starting points.
+
+    If the noise can be correlated, latent processes that turn out to be noise are added to it.
+    """
+
+    reference = next(iter(points.values())).noise  # of step 1, which determines the bounds
+
+    def make_vector(parameters: LMCParameters) -> ParameterVector:
+        return ParameterVector.around(
+            replace(parameters, noise=reference), observations, observations.x, correlated=correlated,
+            output_names=output_names, latent_numbers=latent_numbers,
+        )  # fmt: skip
+
+    fit = fit_jointly(
+        observations, points, make_vector, n_neighbours=n_neighbours, weak_prior=weak_prior,
+        max_iter=max_iter, execution=execution,
+    )  # fmt: skip
+    if correlated:
+        W = fit.parameters.W[None]
+        noisy = is_noise(fit.parameters, W, observations)
+        if noisy.any():
+            parameters, W = move_to_noise(fit.parameters, W, noisy, observations)
+            search = _Search(observations, make_vector, weak_prior, max_iter, execution)
+            other = search.finish(replace(parameters, W=W[0]), n_neighbours)
+            if other.result.value >= fit.result.value - noisy.sum() * W[0, 0].size:
+                fit = other
+    return _as_refined_model(fit, max_iter)
+
+
+def _as_refined_model(fit: JointFit, max_iter: int) -> RefinedModel:
+    end, vector, W = fit.result, fit.density.vector, fit.parameters.W
+    members = FittedWeights(
+        W[None],
+        np.array([fit.density.log_likelihood(end.x)]),
+        np.array([end.converged]),
+        np.array([end.n_iter]),
+    )
+    history = [Stage("start", fit.values[0])]
+    history += [Stage("everything", value) for value in fit.values[1:]]
+    result = as_optimize_result(end, vector.bounds_around(end.x))
+    message = vector.describe_end(result, max_iter)
+    return RefinedModel(fit.parameters, members, history, message, vector, fit.information)
+
+
+def unpack(density: PosteriorDensity, x: Float[Array, " p"]) -> LMCParameters:
+    """Return the parameters that a vector represents."""
+    parameters, W = density.vector.unpack(x, density.vector.start.W)
+    return replace(parameters, W=W)
+
+
+def _clip(density: PosteriorDensity, parameters: LMCParameters) -> LMCParameters:
+    """Move parameters inside their bounds."""
+    vector = density.vector
+    x, n = vector.pack(parameters, parameters.W), len(vector.bounds)
+    x[:n] = np.clip(x[:n], *vector.bounds.T)
+    return unpack(density, x)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """The table and the settings of a joint optimisation."""
+
+    observations: Observations
+    make_vector: MakeVector
+    weak_prior: bool
+    max_iter: int
+    execution: Execution
+
+    def density(
+        self, parameters: LMCParameters, n_neighbours: int, sites: Int[Array, " n"] | None = None
+    ) -> PosteriorDensity:
+        """Return the log posterior density given the readings at these sites (default: all)."""
+        device = self.execution.device
+        table = VecchiaTable.from_sites(
+            self.observations,
+            parameters.kernels,
+            n_neighbours,
+            distance_scales(parameters.kernels, self.observations.x.shape[1]),
+            sites,
+            device,
+            workers=cpu_count() if self.observations.n_sites > COARSE_BLOCKS else 1,
+        )
+        vector = self.make_vector(parameters)
+        return PosteriorDensity.from_table(table, vector, self.observations, self.weak_prior)
+
+    def run(
+        self,
+        density: PosteriorDensity,
+        parameters: LMCParameters,
+        tolerance: float,
+        label: str,
+        *,
+        max_iter: int | None = None,
+        damping: float = 1.0,
+    ) -> tuple[ScoringState, list[float]]:
+        """Maximise a log posterior density; also return its values after each step."""
+        vector, checkpoint = density.vector, self.execution.checkpoint
+        x0 = vector.pack(parameters, parameters.W)
+        max_iter = self.max_iter if max_iter is None else min(max_iter, self.max_iter)
+        name, resume, values = "", None, []
+        if checkpoint.path is not None:
+            key = (x0, density.table.blocks, vector.start.kernels, vector.start.free, tolerance)
+            name = f"Joint optimisation: {label} {digest(*key, max_iter, vector.noise)}"
+            resume, values = checkpoint.find(name) or (None, [])
+        if not values:
+            values = [float(density(x0)[0])]
+        threshold = tolerance * density.n_readings
+        label = f"Joint optimisation: {label}"
+        with iteration_progress(label, max_iter, threshold, self.execution.verbose) as show:
+
+            def record(state: ScoringState) -> None:
+                values.append(state.value)
+                show(values)
+                if checkpoint.path is not None and checkpoint.due:
+                    checkpoint.keep(name, (state, values))
+
+            result = maximise_by_scoring(
+                density, density.information, x0, bounds=vector.bounds_around(x0),
+                scale=density.n_readings, tolerance=tolerance, max_iter=max_iter, damping=damping,
+                new_share=NEW_SHARE if density.information_blocks else 1.0,
+                callback=record, initial_state=resume,
+            )  # fmt: skip
+        if checkpoint.path is not None:
+            checkpoint.keep(name, (result, values))
+            checkpoint.flush()
+        return result, values
+
+    def choose(self, points: dict[str, LMCParameters], few: int) -> tuple[str, LMCParameters]:
+        """Run the first stage; return the name and the result of the best starting point."""
+        N = self.observations.n_sites
+        sites = np.random.default_rng(0).permutation(N)[:FIRST_SITES]
+        n_held_out = len(sites) // HELD_OUT
+        held_out, known = np.sort(sites[:n_held_out]), np.sort(sites[n_held_out:])
+        if n_held_out < MIN_HELD_OUT:
+            held_out, known = held_out[:0], np.sort(sites)
+        first = next(iter(points.values()))
+        ends, values, scores = {}, {}, {}
+        for name, given in points.items():
+            density = self.density(given, few, known)
+            point = given if given is first else _clip(density, given)
+            result, _ = self.run(
+                density, point, FIRST_TOLERANCE, f"from {name}", max_iter=FIRST_ITERATIONS
+            )
+            ends[name] = unpack(density, result.x)
+            values[name] = result.value
+            scores[name] = self._held_out_density(ends[name], held_out, known, few)
+        near = list(points)
+        if len(held_out):
+            best = max(scores, key=lambda name: scores[name].sum())
+            losses = {name: paired_difference(scores[best], scores[name]) for name in points}
+            near = [name for name, loss in losses.items() if loss.mean <= 2 * loss.standard_error]
+        chosen = max(near, key=lambda name: values[name])
+        return chosen, ends[chosen]
+
+    def _held_out_density(
+        self,
+        parameters: LMCParameters,
+        held_out: Int[Array, " m"],
+        known: Int[Array, " n"],
+        few: int,
+    ) -> Float[Array, " m"]:
+        """Return the log density of the readings at each held-out site given its neighbours."""
+        if not len(held_out):
+            return np.zeros(0)
+        x = self.observations.x / distance_scales(parameters.kernels, self.observations.x.shape[1])
+        nearest = KDTree(x[known]).query(x[held_out], k=range(1, min(few, len(known)) + 1))[1]
+        blocks = np.column_stack([known[nearest], held_out])
+        table = VecchiaTable(self.observations, tuple(parameters.kernels), blocks)
+        theta = np.concatenate([kernel.theta for kernel in parameters.kernels])
+        return table.site_values(theta, parameters.W, parameters.noise)
+
+    def finish(self, parameters: LMCParameters, n_neighbours: int) -> JointFit:
+        """Run the third stage, on growing parts of the blocks."""
+        density = self.density(parameters, n_neighbours)
+        N, n = self.observations.n_sites, COARSE_BLOCKS
+        while n * 2 < N:
+            part = density.on_subset(n, np.random.default_rng(n))
+            result, _ = self.run(
+                part, parameters, COARSE_TOLERANCE, f"{n} of {N} sites", damping=LATE_DAMPING
+            )
+            parameters, n = unpack(density, result.x), n * GROWTH
+        result, values = self.run(density, parameters, TOLERANCE, "all sites", damping=LATE_DAMPING)
+        sample = density.on_subset(MAX_FINAL_BLOCKS, np.random.default_rng(0))
+        information = sample.information(result.x)
+        return JointFit(unpack(density, result.x), density, result, values, information)
