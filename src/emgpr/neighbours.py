@@ -47,8 +47,15 @@ def _hash_ranks(x: Float[Array, "N P"]) -> Int[Array, " N"]:
     return (key >> np.uint64(1)).astype(np.int64)
 
 
-def earlier_neighbours(x: Float[Array, "N P"], n: int, workers: int = 1) -> Int[Array, "N n"]:
-    """Return the rows of the n nearest sites among those before each site, padded with −1.
+def earlier_neighbours(
+    x: Float[Array, "N P"],
+    n: int,
+    rows: Int[Array, " M"] | None = None,
+    workers: int = 1,
+) -> Int[Array, "M n"]:
+    """Return the n nearest sites among those before each site in `rows` (default: all sites).
+
+    The nearest site is last. If there are fewer than n earlier sites, −1 is added in front.
 
     >>> earlier_neighbours(np.array([[0.0], [4.0], [1.0], [3.0]]), 2)
     array([[-1, -1],
@@ -57,27 +64,31 @@ def earlier_neighbours(x: Float[Array, "N P"], n: int, workers: int = 1) -> Int[
            [ 2,  1]])
     """
     N = len(x)
+    rows = np.arange(N) if rows is None else rows
     n = min(n, max(N - 1, 0))
-    found = np.full((N, n), -1)
+    found = np.full((len(rows), n), -1)
+    if not n:
+        return found
     first = min(N, max(FIRST_SITES, 2 * n))
-    if n:
-        distances = cdist(x[:first], x[:first])
-        distances[np.triu_indices(first)] = np.inf
-        nearest = np.argsort(distances, axis=1, kind="stable")[:, :n]
-        found[:first] = np.where(np.take_along_axis(distances, nearest, 1) < np.inf, nearest, -1)
-        found[:first] = found[:first, ::-1]
+    at = np.flatnonzero(rows < first)
+    distances = cdist(x[rows[at]], x[:first])
+    distances[np.arange(first) >= rows[at, None]] = np.inf
+    nearest = np.argsort(distances, axis=1, kind="stable")[:, :n]
+    exists = np.take_along_axis(distances, nearest, 1) < np.inf
+    found[at] = np.where(exists, nearest, -1)[:, ::-1]
     start = first
-    while n and start < N:
+    while start < N:
         end = min(2 * start, N)
-        tree, rows, k = KDTree(x[:end]), np.arange(start, end), 2 * n + 8
-        while len(rows):
+        at, k = np.flatnonzero((rows >= start) & (rows < end)), 2 * n + 8
+        tree = KDTree(x[:end]) if len(at) else None
+        while tree is not None and len(at):
             k = min(k, end)
-            _, nearest = tree.query(x[rows], k=k, workers=workers)
-            earlier = nearest < rows[:, None]
+            _, nearest = tree.query(x[rows[at]], k=k, workers=workers)
+            earlier = nearest < rows[at, None]
             enough = earlier.sum(axis=1) >= n
             # A stable sort puts the earlier sites first and keeps them in order of distance.
             by_distance = np.argsort(~earlier[enough], axis=1, kind="stable")[:, :n]
-            found[rows[enough]] = np.take_along_axis(nearest[enough], by_distance, 1)[:, ::-1]
-            rows, k = rows[~enough], 2 * k
+            found[at[enough]] = np.take_along_axis(nearest[enough], by_distance, 1)[:, ::-1]
+            at, k = at[~enough], 2 * k
         start = end
     return found

@@ -3,10 +3,10 @@
 A step solves (F + λ diag F) step = gradient, where F is an information matrix (Levenberg-Marquardt
 damping). The damping λ decreases after each step that is accepted at once, and increases if a step
 has to be shortened. Far from the maximum, this gains in ten iterations what L-BFGS gains in a
-hundred. Close to the maximum, F can differ from the curvature. Therefore, after `MAX_SCORING`
+hundred. Close to the maximum, F can differ from the curvature. Therefore, after `n_scoring`
 iterations, F becomes the initial curvature of L-BFGS, which corrects it along previous steps.
 
-The search has converged if the expected gain ½ gᵀF⁻¹g of an undamped step is small.
+The search has converged if the expected gain of an undamped step is small.
 """
 
 from collections.abc import Callable
@@ -25,11 +25,11 @@ Information = Callable[[Float[Array, " p"], int], Float[Array, "p p"]]
 INITIAL_DAMPING, MIN_DAMPING, MAX_DAMPING = 1.0, 1e-4, 1e3
 DECREASE, INCREASE = 0.5, 4.0  # factors of the damping after accepted and after shortened steps
 MIN_INFORMATION = 1e-3  # lower bound on diag F, relative to `scale` / p
-ROUNDING = 1e-6  # relative damping that makes a singular F invertible
+ROUNDING = 1e-10  # relative damping that makes a nearly singular matrix invertible
 SUFFICIENT_INCREASE = 1e-4  # relative to the increase predicted by the gradient (Armijo)
 MAX_STEP = 1.0  # largest change of a variable in a step
 MAX_REDUCTIONS = 12  # maximum number of times that a step is shortened
-MAX_SCORING, RENEWAL = 20, 5  # iterations that use F only; after them, F is renewed every RENEWAL
+MAX_SCORING, RENEWAL = 20, 5  # iterations with F only, by default; F is then renewed every RENEWAL
 FIRST_AVERAGED = 6  # iteration from which on the information matrices are averaged
 N_PAIRS = 20  # number of stored pairs of a step and the change of the gradient
 
@@ -63,6 +63,7 @@ def maximise_by_scoring(
     max_iter: int,
     damping: float = INITIAL_DAMPING,
     new_share: float = 1.0,
+    n_scoring: int = MAX_SCORING,
     callback: Callable[[ScoringState], None] | None = None,
     initial_state: ScoringState | None = None,
 ) -> ScoringState:
@@ -71,7 +72,8 @@ def maximise_by_scoring(
     `function(x)` returns value and gradient. `information(x, i)` returns the information matrix for
     iteration i. If it is computed from a random part of the data, pass a `new_share` below 1; it is
     then averaged over iterations, with this share of the newest matrix. `scale` is the number of
-    readings. The search ends if the expected gain is at most `tolerance * scale`.
+    readings. The search ends if the expected gain is at most `tolerance * scale`. After `n_scoring`
+    iterations, F is renewed less often and corrected along previous steps.
 
     >>> target = np.array([1.0, 5.0])
     >>> found = maximise_by_scoring(
@@ -100,8 +102,8 @@ def maximise_by_scoring(
         state = _assess(state, low, high, scale, tolerance)
         if state.converged or state.failed or state.n_iter >= max_iter:
             break
-        state = _step(state, function, low, high, scale)
-        if not state.failed and (state.n_iter < MAX_SCORING or state.n_iter % RENEWAL == 0):
+        state = _step(state, function, low, high, scale, n_scoring)
+        if not state.failed and (state.n_iter < n_scoring or state.n_iter % RENEWAL == 0):
             state = replace(state, information=_update(state, information, new_share))
         if callback is not None:
             callback(state)
@@ -123,13 +125,14 @@ def as_optimize_result(state: ScoringState, bounds: Float[Array, "p 2"]) -> Opti
     )
 
 
-def expected_gain(
-    gradient: Float[Array, " p"], information: Float[Array, "p p"], scale: float
-) -> float:
-    """Return ½ gᵀF⁻¹g, the gain that an undamped step is expected to have."""
-    if not len(gradient):
-        return 0.0
-    return 0.5 * float(gradient @ _solve(information, gradient, ROUNDING, scale))
+def expected_gain(gradient: Float[Array, " p"], information: Float[Array, "p p"]) -> float:
+    """Return ½ gᵀ(F + I)⁻¹g, the gain that an undamped step is expected to have.
+
+    The identity matrix is the information of a prior with a standard deviation of one for every
+    variable. Without it, the gain would be overestimated where F is nearly singular.
+    """
+    F = information + np.eye(len(gradient))
+    return 0.5 * float(gradient @ _solve(F, gradient, ROUNDING, 1.0))
 
 
 def _update(state: ScoringState, information: Information, new_share: float) -> Float[Array, "p p"]:
@@ -146,7 +149,7 @@ def _assess(
     if state.failed:
         return state
     free = _free(state, low, high)
-    gain = expected_gain(state.gradient[free], state.information[np.ix_(free, free)], scale)
+    gain = expected_gain(state.gradient[free], state.information[np.ix_(free, free)])
     return replace(state, expected_gain=gain, converged=gain <= tolerance * scale)
 
 
@@ -157,11 +160,11 @@ def _free(state: ScoringState, low: Array, high: Array) -> Bool[Array, " p"]:
 
 
 def _step(
-    state: ScoringState, function: Function, low: Array, high: Array, scale: float
+    state: ScoringState, function: Function, low: Array, high: Array, scale: float, n_scoring: int
 ) -> ScoringState:
     """Take one step, shortened until it increases the value sufficiently."""
     free = _free(state, low, high)
-    pairs = state.pairs if state.n_iter >= MAX_SCORING else ()
+    pairs = state.pairs if state.n_iter >= n_scoring else ()
     direction = _direction(state, free, pairs, scale)
     longest = float(np.abs(direction).max(initial=0.0))
     direction *= min(1.0, MAX_STEP / longest) if longest > 0 else 0.0

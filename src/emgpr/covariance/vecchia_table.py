@@ -48,16 +48,24 @@ class VecchiaTable:
         n_neighbours: int,
         scale: Float[np.ndarray, " P"] | float = 1.0,
         sites: Int[np.ndarray, " n"] | None = None,
+        *,
+        n_blocks: int | None = None,
         device: str = "cpu",
         workers: int = 1,
     ) -> "VecchiaTable":
-        """Order the sites and find their neighbours by the distances of x / scale."""
+        """Order the sites and find their neighbours by the distances of x / scale.
+
+        With `n_blocks`, only the blocks of this many sites, chosen at random, are made.
+        """
         x = to_numpy(observations.x) / scale
-        rows = np.arange(len(x)) if sites is None else sites
-        rows = rows[spread_order(x[rows])]
-        nearest = earlier_neighbours(x[rows], n_neighbours, workers)
-        neighbours = np.where(nearest >= 0, rows[nearest], -1)
-        blocks = np.column_stack([neighbours, rows])
+        order = np.arange(len(x)) if sites is None else sites
+        order = order[spread_order(x[order])]
+        rows = np.arange(len(order))
+        if n_blocks is not None and n_blocks < len(order):
+            rows = np.sort(np.random.default_rng(0).choice(rows, n_blocks, replace=False))
+        nearest = earlier_neighbours(x[order], n_neighbours, rows, workers)
+        neighbours = np.where(nearest >= 0, order[nearest], -1)
+        blocks = np.column_stack([neighbours, order[rows]])
         return cls(observations.to(device), tuple(kernels), blocks)
 
     def subset(self, n: int, rng: np.random.Generator) -> "VecchiaTable":
@@ -134,7 +142,7 @@ class VecchiaTable:
         for blocks, kernels in self._chunks():
             K, _ = kernels.evaluate(theta)
             fit = block_log_likelihood(blocks, W, noise, K)
-            derivatives = kernels.derivatives(theta)
+            derivatives = kernels.derivatives(theta, K)
             total = total + block_information(fit, blocks, W, K, derivatives, basis)
         return np.asarray(to_numpy(total))
 

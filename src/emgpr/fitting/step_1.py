@@ -40,9 +40,7 @@ def fit_step_1(
 ) -> tuple[Any, list[Latent]]:
     """Run step 1, which fits each output separately; return its learner and latent processes."""
     kernels = kernels_per_output(settings.kernel, params.n_latents, observations)
-    learner, message = choose_learner(settings.latent_learner, observations)
-    if message:
-        warn(message)
+    learner = choose_learner(settings.latent_learner, observations)
     if is_external(learner):
         if len(kernels) > observations.n_outputs:
             raise ValueError(

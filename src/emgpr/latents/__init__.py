@@ -36,6 +36,7 @@ from emgpr.latents.search_space import (
 )
 from emgpr.latents.sparse import DTC, FITC, PITC, VFE
 from emgpr.latents.variogram import Variogram
+from emgpr.latents.vecchia import Vecchia
 
 __all__ = [
     "DTC",
@@ -54,6 +55,7 @@ __all__ = [
     "PoE",
     "SearchSpace",
     "Variogram",
+    "Vecchia",
     "Work",
     "check_learner",
     "check_settings",

@@ -17,32 +17,20 @@ from emgpr.latents.maximum_likelihood import (
     maximise_likelihoods,
     split_signal_kernel,
 )
-from emgpr.latents.product_of_experts import PoE
 from emgpr.latents.registry import LEARNERS
 from emgpr.latents.search_space import search_space
 from emgpr.observations import Observations
 from emgpr.parallel import DEFAULT_EXECUTION, Execution, parallel_map
 
-MAX_EXACT_READINGS = 2000  # readings of an output up to which "auto" means "exact"
+MAX_EXACT_READINGS = 400  # readings of an output up to which "auto" means "exact"
 
 
-def choose_learner(given: Any, observations: Observations) -> tuple[Any, str]:
-    """Return the name of the learner that "auto" stands for, and a message about the choice.
-
-    The message is empty unless an approximation was chosen. A learner other than "auto" is returned
-    unchanged.
-    """
+def choose_learner(given: Any, observations: Observations) -> Any:
+    """Return the name of the learner that "auto" stands for; return other learners unchanged."""
     if not (isinstance(given, str) and given == "auto"):
-        return given, ""
+        return given
     n = int(observations.observed.sum(axis=1).max())
-    if n <= MAX_EXACT_READINGS:
-        return "exact", ""
-    return "poe", (
-        f'latent_learner="auto": computing the likelihood of {n} readings of an output takes too '
-        f"long in step 1; kernels and noise are fitted to {PoE.n_batches} batches of about "
-        f'{PoE.batch_size} readings. Set latent_learner="poe" to accept this, or "exact" to use '
-        "all readings."
-    )
+    return "exact" if n <= MAX_EXACT_READINGS else "vecchia"
 
 
 def is_external(learner: Any) -> bool:

@@ -5,9 +5,11 @@ from emgpr.latents.exact import Exact
 from emgpr.latents.product_of_experts import PoE
 from emgpr.latents.sparse import DTC, FITC, PITC, VFE
 from emgpr.latents.variogram import Variogram
+from emgpr.latents.vecchia import Vecchia
 
 LEARNERS: dict[str, type[BaseLearner]] = {
     "exact": Exact,
+    "vecchia": Vecchia,
     "poe": PoE,
     "dtc": DTC,
     "fitc": FITC,

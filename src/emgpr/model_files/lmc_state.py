@@ -178,7 +178,7 @@ def lmc_from_state(
     )
     history = state["history"]
     summary = FitSummary(
-        choose_learner(latent_learner, observations)[0],
+        choose_learner(latent_learner, observations),
         state["log_likelihood"],
         state["converged"],
         state["n_iter"],

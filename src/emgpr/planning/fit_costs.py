@@ -138,7 +138,7 @@ def _step_1(load: Workload, coordinates: bool) -> Step:
     `coordinates` tells whether all input columns are coordinates of one unit.
     """
     settings, D, n = load.settings, load.observations.n_outputs, load.max_count
-    learner, _ = choose_learner(settings.latent_learner, load.observations)
+    learner = choose_learner(settings.latent_learner, load.observations)
     learners, external = learners_per_output(learner, D), is_external(learner)
     n_fits, kernels = D, ""
     if settings.lists_kernels and not external:

@@ -7,8 +7,7 @@ from jaxtyping import Float
 from sklearn.gaussian_process.kernels import Kernel, KernelOperator, StationaryKernelMixin
 
 from emgpr.covariance import VecchiaTable
-from emgpr.noise import EPSILON, STRENGTH, noise_prior, output_variances
-from emgpr.observations import Observations
+from emgpr.noise import EPSILON, STRENGTH, noise_prior
 from emgpr.weights.parameters import ParameterVector
 from emgpr.weights.sill_prior import SillPrior
 
@@ -32,13 +31,6 @@ class PosteriorDensity:
     weak_prior: bool
     variances: Float[Array, " D"]  # of the readings of each output
     growth: float = 1.0
-
-    @classmethod
-    def from_table(
-        cls, table: VecchiaTable, vector: ParameterVector, observations: Observations, weak: bool
-    ) -> "PosteriorDensity":
-        """Create the density of a table, whose readings are among the observations."""
-        return cls(table, vector, weak, output_variances(observations))
 
     def on_subset(self, n: int, rng: np.random.Generator) -> "PosteriorDensity":
         """Return the density with the likelihood of n random blocks, or itself if there are n."""

@@ -22,10 +22,11 @@ from emgpr.checkpoint import digest
 from emgpr.covariance import VecchiaTable
 from emgpr.kernels import distance_scales
 from emgpr.metrics import paired_difference
+from emgpr.noise import output_variances
 from emgpr.observations import Observations
 from emgpr.parallel import DEFAULT_EXECUTION, Execution
 from emgpr.progress import iteration_progress
-from emgpr.scoring import ScoringState, as_optimize_result, maximise_by_scoring
+from emgpr.scoring import MAX_SCORING, ScoringState, as_optimize_result, maximise_by_scoring
 from emgpr.weights.fit import FittedWeights
 from emgpr.weights.joint import RefinedModel, Stage, is_noise, move_to_noise
 from emgpr.weights.parameters import LMCParameters, ParameterVector
@@ -42,13 +43,14 @@ COARSE_NEIGHBOURS = 6  # in the first two stages
 FIRST_SITES, COARSE_BLOCKS = 400, 2000  # largest numbers in the first and in the second stage
 LATE_DAMPING = 0.1  # in the third stage, which starts close to the maximum
 MAX_FINAL_BLOCKS = 20_000  # from which the information at the end is computed
+LATE_SCORING = 3  # iterations of the third stage that use the information matrix only
 GROWTH = 8  # factor by which the number of blocks grows in the third stage
 HELD_OUT = 5  # one in this many sites is held out in the first stage
 MIN_HELD_OUT = 8  # with fewer held-out sites, the posterior density alone is compared
 FIRST_ITERATIONS = 12
 NEW_SHARE = 0.4  # of a new information matrix in the average, if it is computed from some blocks
 # Stop if the expected gain for each reading is less: in the three stages.
-FIRST_TOLERANCE, COARSE_TOLERANCE, TOLERANCE = 1e-2, 3e-3, 1e-3
+FIRST_TOLERANCE, COARSE_TOLERANCE, TOLERANCE = 2e-2, 1e-2, 1e-3
 
 
 def automatic_neighbours(N: int, D: int) -> int:
@@ -91,9 +93,8 @@ def fit_jointly(
     if len(points) > 1:
         name, parameters = search.choose(points, few)
     if few < n_neighbours:
-        density = search.density(parameters, few)
-        part = density.on_subset(COARSE_BLOCKS, np.random.default_rng(0))
-        result, _ = search.run(part, parameters, COARSE_TOLERANCE, "few neighbours")
+        density = search.density(parameters, few, n_blocks=COARSE_BLOCKS)
+        result, _ = search.run(density, parameters, COARSE_TOLERANCE, "few neighbours")
         parameters = unpack(density, result.x)
     return search.finish(parameters, n_neighbours)
 
@@ -119,9 +120,13 @@ def refine_with_vecchia(
 
     def make_vector(parameters: LMCParameters) -> ParameterVector:
         return ParameterVector.around(
-            replace(parameters, noise=reference), observations, observations.x, correlated=correlated,
-            output_names=output_names, latent_numbers=latent_numbers,
-        )  # fmt: skip
+            replace(parameters, noise=reference),
+            observations,
+            observations.x,
+            correlated=correlated,
+            output_names=output_names,
+            latent_numbers=latent_numbers,
+        )
 
     fit = fit_jointly(
         observations, points, make_vector, n_neighbours=n_neighbours, weak_prior=weak_prior,
@@ -179,21 +184,31 @@ class _Search:
     execution: Execution
 
     def density(
-        self, parameters: LMCParameters, n_neighbours: int, sites: Int[Array, " n"] | None = None
+        self,
+        parameters: LMCParameters,
+        n_neighbours: int,
+        sites: Int[Array, " n"] | None = None,
+        n_blocks: int | None = None,
     ) -> PosteriorDensity:
-        """Return the log posterior density given the readings at these sites (default: all)."""
-        device = self.execution.device
+        """Return the log posterior density given the readings at these sites (default: all).
+
+        With `n_blocks`, the likelihood is computed from this many blocks.
+        """
+        N = self.observations.n_sites
         table = VecchiaTable.from_sites(
             self.observations,
             parameters.kernels,
             n_neighbours,
             distance_scales(parameters.kernels, self.observations.x.shape[1]),
             sites,
-            device,
-            workers=cpu_count() if self.observations.n_sites > COARSE_BLOCKS else 1,
+            n_blocks=n_blocks,
+            device=self.execution.device,
+            workers=cpu_count() if N > COARSE_BLOCKS else 1,
         )
+        growth = (N if sites is None else len(sites)) / len(table.blocks)
+        variances = output_variances(self.observations)
         vector = self.make_vector(parameters)
-        return PosteriorDensity.from_table(table, vector, self.observations, self.weak_prior)
+        return PosteriorDensity(table, vector, self.weak_prior, variances, growth)
 
     def run(
         self,
@@ -204,6 +219,7 @@ class _Search:
         *,
         max_iter: int | None = None,
         damping: float = 1.0,
+        n_scoring: int = MAX_SCORING,
     ) -> tuple[ScoringState, list[float]]:
         """Maximise a log posterior density; also return its values after each step."""
         vector, checkpoint = density.vector, self.execution.checkpoint
@@ -229,7 +245,7 @@ class _Search:
             result = maximise_by_scoring(
                 density, density.information, x0, bounds=vector.bounds_around(x0),
                 scale=density.n_readings, tolerance=tolerance, max_iter=max_iter, damping=damping,
-                new_share=NEW_SHARE if density.information_blocks else 1.0,
+                new_share=NEW_SHARE if density.information_blocks else 1.0, n_scoring=n_scoring,
                 callback=record, initial_state=resume,
             )  # fmt: skip
         if checkpoint.path is not None:
@@ -283,14 +299,14 @@ class _Search:
 
     def finish(self, parameters: LMCParameters, n_neighbours: int) -> JointFit:
         """Run the third stage, on growing parts of the blocks."""
-        density = self.density(parameters, n_neighbours)
         N, n = self.observations.n_sites, COARSE_BLOCKS
         while n * 2 < N:
-            part = density.on_subset(n, np.random.default_rng(n))
+            density = self.density(parameters, n_neighbours, n_blocks=n)
             result, _ = self.run(
-                part, parameters, COARSE_TOLERANCE, f"{n} of {N} sites", damping=LATE_DAMPING
+                density, parameters, COARSE_TOLERANCE, f"{n} of {N} sites", damping=LATE_DAMPING
             )
             parameters, n = unpack(density, result.x), n * GROWTH
+        density = self.density(parameters, n_neighbours)
         result, values = self.run(density, parameters, TOLERANCE, "all sites", damping=LATE_DAMPING)
         sample = density.on_subset(MAX_FINAL_BLOCKS, np.random.default_rng(0))
         information = sample.information(result.x)
