@@ -21,7 +21,7 @@ def spread_order(x: Float[Array, "N P"]) -> Int[Array, " N"]:
     >>> spread_order(np.array([[0.0], [1.0], [2.0], [3.0], [4.0]])).tolist()[:3]
     [2, 0, 4]
     """
-    order = np.argsort(_hash_ranks(x), kind="stable")
+    order = pseudo_random_order(x)
     if len(x) > MAX_MAXIMIN_SITES or len(x) < 3:
         return order
     x = x[order]
@@ -34,6 +34,11 @@ def spread_order(x: Float[Array, "N P"]) -> Int[Array, " N"]:
         distance[current] = -1.0
         current = int(np.argmax(distance))
     return order[chosen]
+
+
+def pseudo_random_order(x: Float[Array, "N P"]) -> Int[Array, " N"]:
+    """Return an order of the sites that looks random, but depends on their locations only."""
+    return np.argsort(_hash_ranks(x), kind="stable")
 
 
 def _hash_ranks(x: Float[Array, "N P"]) -> Int[Array, " N"]:

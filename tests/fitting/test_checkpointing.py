@@ -94,7 +94,7 @@ MOMENTS = {
     "step 2": (step_2, "_fit", 1),
     "joint": (joint, "log_likelihood", 7),
     "starting points": (vecchia_table, "block_log_likelihood", 30),
-    "Vecchia": (vecchia_table, "block_log_likelihood", 150),
+    "Vecchia": (vecchia_table, "block_log_likelihood", 60),
 }
 
 

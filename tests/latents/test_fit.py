@@ -33,26 +33,24 @@ def small_limit(monkeypatch):
 
 
 def test_auto_depends_on_the_output_with_most_readings(small_limit):
-    for counts, chosen in {(40, 12): "exact", (12, 41): "poe"}.items():
-        learner, message = choose_learner("auto", Observations.from_table(*table_of(counts)))
-        assert learner == chosen
-        assert bool(message) == (chosen == "poe")
+    for counts, chosen in {(40, 12): "exact", (12, 41): "vecchia"}.items():
+        assert choose_learner("auto", Observations.from_table(*table_of(counts))) == chosen
 
 
 @pytest.mark.parametrize("given", ["exact", FITC(5)])
 def test_a_learner_that_is_given_is_not_replaced(small_limit, given):
-    assert choose_learner(given, Observations.from_table(*table_of([50]))) == (given, "")
+    assert choose_learner(given, Observations.from_table(*table_of([50]))) == given
 
 
-def test_auto_warns_when_it_approximates(small_limit, tmp_path):
+def test_auto_is_vecchia_for_many_readings(small_limit, tmp_path):
     X, Y = table_of([41, 30], N=41)
-    with pytest.warns(UserWarning, match=r'latent_learner="auto": .* 41 readings.*Set .*"poe"'):
-        model = IndependentGP(RBF(), random_state=0).fit(X, Y)
-    assert model.latent_learner_ == "poe"
+    model = IndependentGP(RBF(), random_state=0).fit(X, Y)
+    assert model.latent_learner_ == "vecchia"
     assert model.latent_learner == "auto"
+    assert "step 1: Vecchia" in model.approximations_[0]
     model.save(tmp_path / "model")
-    assert emgpr.load(tmp_path / "model").latent_learner_ == "poe"
-    explicit = IndependentGP(RBF(), latent_learner="poe", random_state=0).fit(X, Y)
+    assert emgpr.load(tmp_path / "model").latent_learner_ == "vecchia"
+    explicit = IndependentGP(RBF(), latent_learner="vecchia", random_state=0).fit(X, Y)
     assert np.array_equal(explicit.predict(X), model.predict(X))
 
 

@@ -72,9 +72,8 @@ class MultiOutputGP(GPRegressor):
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to inputs X (N, P) and outputs y (N, D), NaN where an output was not measured.
 
-        X and y can be arrays or pandas, polars, Arrow, Dask or xarray tables; Dask and xarray
-        tables are loaded into memory. If the fit fails or is interrupted, the estimator remains
-        unchanged.
+        X and y can be arrays or pandas, polars, Arrow, Dask or xarray tables; the latter two are
+        loaded into memory. If the fit fails or is interrupted, the estimator remains unchanged.
         """
         settings, execution = self.fit_settings(), self._execution()
         table, params = self._read(X, y), self.get_params(deep=False)
@@ -157,8 +156,8 @@ class MultiOutputGP(GPRegressor):
     @property
     def approximations_(self) -> tuple[str, ...]:
         """Descriptions of all approximations in the fit and predictions; empty if exact."""
-        learner = self._fitted("fit_summary_").latent_learner
-        return describe_approximations(self.posterior_, learner)
+        learner, params = self._fitted("fit_summary_").latent_learner, self.resolved_params_
+        return describe_approximations(self.posterior_, learner, params.n_neighbours)
 
     log_marginal_likelihood_value_ = summary_attribute(
         "log_likelihood", "Sum over members of the log-likelihoods of their batches."
@@ -395,6 +394,7 @@ class MultiOutputGP(GPRegressor):
         state = upgrade_state(state) if version < 2 else state
         check_lmc_state(state)
         model = cls(**state["settings"])
-        settings = model.fit_settings()
-        fitted = lmc_from_state(state, cls.__name__, settings.combine, settings.latent_learner)
-        return model._assign(*fitted)
+        given = model.fit_settings()
+        return model._assign(
+            *lmc_from_state(state, cls.__name__, given.combine, given.latent_learner)
+        )

@@ -77,7 +77,7 @@ class Vecchia(LikelihoodLearner):
             times,
             blocks=3.0 * n_blocks,
             block_size=side,
-            kernel_values=n_blocks * side**2,
+            kernel_values=float(n_blocks * side**2),
             calls=n_blocks / 100,
         )
         return Work("Vecchia", side, n_blocks, times, parts, (), n_blocks * side * (side + 3.0))

@@ -40,6 +40,19 @@ def describe_batches(n_members: int, n_sites: int, n_all: int) -> str:
     return f"fitted to {n_members} batches of {n_sites} sites, each independently; {share} sites"
 
 
+def describe_vecchia(n_neighbours: int | None, n_sites: int) -> str:
+    """Describe the approximation of the likelihood in the joint optimisation.
+
+    >>> describe_vecchia(15, 600)
+    'Vecchia, each site given 15 earlier sites'
+    >>> describe_vecchia(15, 16), describe_vecchia(None, 600)
+    ('', '')
+    """
+    if n_neighbours is None or n_neighbours >= n_sites - 1:
+        return ""
+    return f"Vecchia, each site given {n_neighbours} earlier sites"
+
+
 def describe_conditioning(conditioning: Any, counts: Int[Array, " D"]) -> str:
     """Describe the approximation in predictions, given the number of readings of each output.
 
@@ -55,14 +68,20 @@ def describe_conditioning(conditioning: Any, counts: Int[Array, " D"]) -> str:
     return f"from the {conditioning} nearest readings of each output, of {counts.sum()} in total"
 
 
-def describe_approximations(posterior: LMCPosterior, learner: Any) -> tuple[str, ...]:
-    """Return a description of the approximation in each step of a fitted model."""
+def describe_approximations(
+    posterior: LMCPosterior, learner: Any, n_neighbours: int | None = None
+) -> tuple[str, ...]:
+    """Return a description of the approximation in each step of a fitted model.
+
+    `n_neighbours` is the number of neighbours in Vecchia's likelihood; None means exact.
+    """
     observations, batches = posterior.observations, posterior.batches
     counts = observations.observed.sum(axis=1)
     learners = learners_per_output(learner, observations.n_outputs)
     found = {
         "step 1": describe_learners(learners, int(counts.max())),
         "weights": describe_batches(len(batches), max(map(len, batches)), observations.n_sites),
+        "joint optimisation": describe_vecchia(n_neighbours, observations.n_sites),
         "prediction": describe_conditioning(posterior.conditioning, counts),
     }
     return tuple(f"{step}: {text}" for step, text in found.items() if text)

@@ -35,6 +35,7 @@ from emgpr.planning.problem_size import (
     learner_work,
 )
 from emgpr.planning.speed import SECONDS_PER_CALL, measure_speed
+from emgpr.planning.vecchia_costs import plan_vecchia
 from emgpr.transforms import bounds_per_output, candidates, transforms_to_fit
 from emgpr.transforms.automatic import MAX_SITES as MAX_TRANSFORM_SITES
 from emgpr.weights.fit import (
@@ -88,7 +89,7 @@ def _plan_fit(
         _table(load),
         *_transforms(load, table.Y, table.output_names),
         _step_1(load, are_coordinates(table.inputs, table.x)),
-        *(_weights(load) if settings.couples_outputs else []),
+        *(_weights(load) if settings.couples_outputs else ()),
         *plan_safe_transfer(load),
     ]
     return Plan(
@@ -171,6 +172,9 @@ def _step_1(load: Workload, coordinates: bool) -> Step:
 
 def _weights(load: Workload) -> Iterator[Step]:
     """Plan step 2 and the optimisation that follows it."""
+    if load.params.n_neighbours is not None:
+        yield from plan_vecchia(load)
+        return
     params, D, L = load.params, load.observations.n_outputs, load.n_members
     joint = params.refine == "joint"
     n_weights = params.n_weights * D

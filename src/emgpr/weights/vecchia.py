@@ -22,6 +22,7 @@ from emgpr.checkpoint import digest
 from emgpr.covariance import VecchiaTable
 from emgpr.kernels import distance_scales
 from emgpr.metrics import paired_difference
+from emgpr.neighbours import pseudo_random_order
 from emgpr.noise import output_variances
 from emgpr.observations import Observations
 from emgpr.parallel import DEFAULT_EXECUTION, Execution
@@ -255,8 +256,7 @@ class _Search:
 
     def choose(self, points: dict[str, LMCParameters], few: int) -> tuple[str, LMCParameters]:
         """Run the first stage; return the name and the result of the best starting point."""
-        N = self.observations.n_sites
-        sites = np.random.default_rng(0).permutation(N)[:FIRST_SITES]
+        sites = pseudo_random_order(self.observations.x)[:FIRST_SITES]
         n_held_out = len(sites) // HELD_OUT
         held_out, known = np.sort(sites[:n_held_out]), np.sort(sites[n_held_out:])
         if n_held_out < MIN_HELD_OUT:
