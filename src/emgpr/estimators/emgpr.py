@@ -83,6 +83,11 @@ class EMGPR(MultiOutputGP):
         With "safe", an output that does not gain from the others in cross-validation is predicted
         from its own readings only. This is tested separately for locations without readings and for
         locations where other outputs were measured.
+    parameter_uncertainty : bool
+        Whether predictive distributions include the uncertainty of the kernels, weights and noise,
+        to first order. If False, the fitted parameters are treated as known, as in the paper, and
+        intervals are too narrow if there are few sites. It has no effect if there are several
+        members.
     latent_learner : "auto", name, object with a method learn, regressor or list of regressors
         Method of step 1. "exact" is maximum likelihood; "poe" uses the likelihoods of batches, in a
         time that does not depend on N; "dtc", "fitc", "pitc" and "vfe" use inducing points;
@@ -216,8 +221,9 @@ class EMGPR(MultiOutputGP):
 
         >>> EMGPR.paper(output_transform="log")
         EMGPR(combine='average', kernel=None, latent_learner='exact', max_iter=120,
-              noise='independent', output_transform='log', partition='strided',
-              prior=None, rank=1, refine=0, transfer='full')
+              noise='independent', output_transform='log',
+              parameter_uncertainty=False, partition='strided', prior=None, rank=1,
+              refine=0, transfer='full')
         """
         published = {
             "kernel": None,
@@ -228,6 +234,7 @@ class EMGPR(MultiOutputGP):
             "combine": "average",
             "refine": 0,
             "transfer": "full",
+            "parameter_uncertainty": False,
             "latent_learner": "exact",
             "output_transform": None,
             "max_iter": 120,

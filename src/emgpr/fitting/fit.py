@@ -25,6 +25,7 @@ from emgpr.fitting.input_columns import (
     left_out_log_density,
 )
 from emgpr.fitting.output_order import OutputOrder
+from emgpr.fitting.parameter_uncertainty import with_parameter_uncertainty
 from emgpr.fitting.prune import prune_latents
 from emgpr.fitting.standardise import standardise
 from emgpr.inputs import InputSpec, TrainingTable
@@ -147,6 +148,8 @@ def fit_lmc(
                 for by in ("site", "output")
             }
             summary = replace(summary, without_gain=without_gain)
+        if settings.parameter_uncertainty:
+            posterior = with_parameter_uncertainty(posterior, None, None, execution)
     scaler, posterior = order.restored_scaler(scaler), order.restored_posterior(posterior)
     return FittedLMC(params, scaler, restrict_transfer(posterior, summary), summary)
 

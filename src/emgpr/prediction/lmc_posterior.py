@@ -63,6 +63,7 @@ class LMCPosterior:
     automatic: bool = False
     independent: LMCModel | None = None  # the model of step 1, without transfer
     directions: ParameterDirections | None = None
+    independent_directions: ParameterDirections | None = None  # of the model without transfer
 
     @property
     def n_outputs(self) -> int:
@@ -117,6 +118,7 @@ class LMCPosterior:
             "all" if self.conditioning == "batch" else self.conditioning,
             automatic=self.automatic,
             independent=self.independent,
+            directions=self.independent_directions,
         )
 
     def predict(

@@ -85,9 +85,8 @@ def differentiate_group(
 ) -> tuple[Float[Array, "M d d"], Float[Array, "M d r"]]:
     """Return a group's covariances for fixed parameters, and the derivatives of its means."""
     scale = column_scales(model.kernels, x.shape[1])
-    table, search = _prepare(observations, group, scale, n_neighbours + other_sites)
-    if other_sites:
-        search = _OtherSites(search, table.x)
+    table, nearest = _prepare(observations, group, scale, n_neighbours + other_sites)
+    search = _OtherSites(nearest, table.x) if other_sites else nearest
     _, (cov,), slopes = _condition(table, search, x, group, changes, device)
     return cov, slopes
 

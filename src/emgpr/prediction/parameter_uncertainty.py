@@ -9,7 +9,8 @@ the signals has, to first order, the additional covariance
 where ∂_r is the derivative along δ_r. For the covariance K of the readings, γ = K⁻¹y and the cross-
 covariance k(x) of the readings and the signals at x, this derivative is
 
-    ∂_r m(x) = (∂_r k(x))ᵀ γ − k(x)ᵀ K⁻¹ ∂_rK γ,   ∂_rK = Σ_q (∂_rB_q ⊗ K_q + B_q ⊗ ∂_rK_q) + ∂_rΣ ⊗ I
+    ∂_r m(x) = (∂_r k(x))ᵀ γ − k(x)ᵀ K⁻¹ ∂_rK γ
+    ∂_rK = Σ_q (∂_rB_q ⊗ K_q + B_q ⊗ ∂_rK_q) + ∂_rΣ ⊗ I
 
 The matrices ∂_rK are not formed. If predictions use all readings, K⁻¹ ∂_rK γ is computed once for
 each direction, so that its cost is small compared with that of the variances. If they use
@@ -55,11 +56,9 @@ class ParameterDirections:
         `kernels` and `W` are those of the model, and `latents` are its latent processes with
         weights for these outputs.
         """
-        owner = np.repeat(np.arange(len(kernels)), [kernel.n_dims for kernel in kernels])
-        columns = [np.flatnonzero(owner == q) for q in latents]
-        theta = self.theta[:, np.concatenate([np.arange(0), *columns])]
+        theta = self.theta[:, parameters_of(kernels, latents)]
         at = np.ix_(latents, outputs)
-        half = self.W[:, *at] @ np.swapaxes(W[at], -1, -2)
+        half = self.W[:, latents[:, None], outputs] @ np.swapaxes(W[at], -1, -2)
         noise = self.noise[:, outputs[:, None], outputs]
         return CovarianceDirections(theta, half + np.swapaxes(half, -1, -2), noise)
 
@@ -70,10 +69,8 @@ class ParameterDirections:
         outputs: Int[np.ndarray, " D"],
     ) -> "ParameterDirections":
         """Return the directions for latent processes and outputs in another order."""
-        owner = np.repeat(np.arange(len(kernels)), [kernel.n_dims for kernel in kernels])
-        columns = [np.flatnonzero(owner == q) for q in latents]
         return ParameterDirections(
-            self.theta[:, np.concatenate([np.arange(0), *columns])],
+            self.theta[:, parameters_of(kernels, latents)],
             self.W[:, latents][:, :, outputs],
             self.noise[:, outputs[:, None], outputs],
         )
@@ -139,6 +136,17 @@ class ParameterBasis:
 
 
 Changes = CovarianceDirections | ParameterBasis
+
+
+def parameters_of(kernels: Sequence[Kernel], which: Int[np.ndarray, " q"]) -> Int[np.ndarray, " t"]:
+    """Return the positions of the parameters of some kernels among those of all kernels.
+
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> parameters_of([RBF([1.0, 1.0]), RBF(1.0)], np.array([1, 0]))
+    array([2, 0, 1])
+    """
+    owner = np.repeat(np.arange(len(kernels)), [kernel.n_dims for kernel in kernels])
+    return np.concatenate([np.arange(0), *(np.flatnonzero(owner == q) for q in which)])
 
 
 def kernel_slopes(
