@@ -117,7 +117,10 @@ class FitSettings:
         check_output_bounds(self.output_bounds)
         check_compositions(self.compositions)
         check_choice("transfer", self.transfer, ("full", "safe"))
-        check_choice("parameter_uncertainty", self.parameter_uncertainty, (True, False))
+        if self.parameter_uncertainty not in (True, False):
+            raise ValueError(
+                f"parameter_uncertainty={self.parameter_uncertainty!r}; expected True or False."
+            )
         check_combine(self.combine)
         check_choice("noise", self.noise, ("auto", "independent", "correlated"))
         check_choice("prior", self.prior, ("weak", None))

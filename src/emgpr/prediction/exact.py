@@ -121,8 +121,8 @@ class LMCModel:
     def directions_of(
         self, group: CoupledOutputs, directions: ParameterDirections | None
     ) -> CovarianceDirections | None:
-        """Return the changes of the covariance of a group, for a model with one member."""
-        if directions is None:
+        """Return the changes of the covariance of a group; None if there are no directions."""
+        if directions is None or not len(directions):
             return None
         return directions.restrict(self.kernels, self.weights[0], group.latents, group.outputs)
 

@@ -20,6 +20,7 @@ the kernels, and then multiplied by the directions.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -95,17 +96,17 @@ class CovarianceDirections:
 
     def apply_to(self, jacobian: "MeanJacobian") -> Float[Array, "m d r"]:
         """Return the derivatives of the means along the directions."""
-        xp, (m, D) = namespace(self.B), jacobian.of_B.shape[:2]
+        (m, D), r = jacobian.of_B.shape[:2], len(self.theta)
         pairs = (
             (jacobian.of_theta, self.theta),
             (jacobian.of_B, self.B),
             (jacobian.of_noise, self.noise),
         )
-        found = [
-            part.reshape(m * D, -1) @ xp.matrix_transpose(change.reshape(len(change), -1))
-            for part, change in pairs
-        ]
-        return sum(found[1:], found[0]).reshape(m, D, -1)
+        found = zeros(jacobian.of_B, m * D, r)
+        for part, change in pairs:
+            n = prod(change.shape[1:])
+            found += part.reshape(m * D, n) @ change.reshape(r, n).T
+        return found.reshape(m, D, r)
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class ParameterBasis:
 
     def __len__(self) -> int:
         """Return the number of parameters."""
-        return self.n_theta + len(self.noise) + int(np.prod(self.W.shape))
+        return self.n_theta + len(self.noise) + prod(self.W.shape)
 
     def to(self, device: str) -> "ParameterBasis":
         """Copy the arrays to a device."""
@@ -130,7 +131,7 @@ class ParameterBasis:
         """Return the derivatives of the means with respect to all parameters."""
         xp, (m, D) = namespace(self.W), jacobian.of_B.shape[:2]
         symmetric = jacobian.of_B + xp.matrix_transpose(jacobian.of_B)
-        of_W = (symmetric @ self.W).reshape(m, D, -1)
+        of_W = (symmetric @ self.W).reshape(m, D, prod(self.W.shape))
         of_noise = xp.tensordot(jacobian.of_noise, self.noise, axes=([2, 3], [1, 2]))
         return xp.concat([jacobian.of_theta, of_noise, of_W], axis=-1)
 
