@@ -9,7 +9,7 @@ from emgpr import EMGPR, IndependentGP
 from emgpr.kernels import kernel_matrix
 from emgpr.latents import Latent
 from emgpr.observations import Observations
-from emgpr.prediction import LMCModel, LMCPosterior
+from emgpr.prediction import LMCModel, LMCPosterior, ParameterDirections
 from emgpr.weights import LMCParameters, initial_parameters
 
 KERNELS = (RBF(0.3), Matern(0.5, nu=1.5), RationalQuadratic(0.4, alpha=2.0), Matern(0.8, nu=0.5))
@@ -229,4 +229,28 @@ def agrees(drawn, mean, cov, errors=5):
     return bool(
         np.all(np.abs(deviation.mean(axis=0)) < errors * np.sqrt(np.diag(cov) / n))
         and np.all(np.abs(products.mean(axis=0) - cov) < errors * error)
+    )
+
+
+def some_directions(rng, model: LMCModel, r=4, size=0.1) -> ParameterDirections:
+    """Random directions of the parameters of a model with one member."""
+    (W,), D = model.weights, len(model.noise)
+    t = sum(kernel.n_dims for kernel in model.kernels)
+    of_noise = size * model.noise * rng.normal(size=(r, D, D))
+    return ParameterDirections(
+        size * rng.normal(size=(r, t)),
+        size * rng.normal(size=(r, *W.shape)) * (W != 0),
+        of_noise + np.swapaxes(of_noise, 1, 2),
+    )
+
+
+def moved(model: LMCModel, directions: ParameterDirections, i: int, step: float) -> LMCModel:
+    """A model whose parameters are changed by a step along direction i."""
+    n_dims = [kernel.n_dims for kernel in model.kernels]
+    changes = np.split(step * directions.theta[i], np.cumsum(n_dims)[:-1])
+    pairs = zip(model.kernels, changes, strict=True)
+    return LMCModel(
+        tuple(kernel.clone_with_theta(kernel.theta + change) for kernel, change in pairs),
+        model.weights + step * directions.W[i],
+        model.noise + step * directions.noise[i],
     )

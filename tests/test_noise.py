@@ -150,3 +150,15 @@ def test_the_flat_prior_is_zero():
     value, gradient = noise_prior(np.ones(2), False)(np.eye(2))
     assert value == 0
     assert not gradient.any()
+
+
+@correlated_or_not
+@each_size
+def test_derivatives_of_the_covariance_agree_with_differences(rng, D, correlated):
+    parameters = NoiseParameters(D, correlated)
+    vector = rng.normal(size=parameters.size)
+    step = 1e-6 * np.eye(parameters.size)
+    expected = [
+        (parameters.matrix(vector + e) - parameters.matrix(vector - e)) / 2e-6 for e in step
+    ]
+    assert_allclose(parameters.derivatives(vector), expected, atol=1e-8)

@@ -86,19 +86,24 @@ class NoiseParameters:
         return np.concatenate([0.5 * along, across[np.tril_indices(self.D, -1)]])
 
     def derivatives(self, vector: Float[Array, " p"]) -> Float[Array, "p D D"]:
-        """Return the derivative of Σ with respect to each element of the vector."""
-        D, L = self.D, self._root(vector)
-        of_root = np.zeros((self.size, D, D))
-        of_root[np.arange(D), np.arange(D)] = 0.5 * L
+        """Return the derivative of Σ with respect to each element of the vector.
+
+        >>> NoiseParameters(2, correlated=False).derivatives(np.log([0.5, 2.0]))[1]
+        array([[0., 0.],
+               [0., 2.]])
+        """
+        L = self._root(vector)
+        of_root = np.zeros((self.size, self.D, self.D))
+        outputs = np.arange(self.D)
+        of_root[outputs, outputs] = 0.5 * L
         if self.correlated:
-            row, column = np.tril_indices(D, -1)
-            scale = np.exp(0.5 * vector[:D, None])
-            unit = L / scale
-            across = np.eye(D)[column] - unit[row, column, None] * unit[row]
-            across *= (scale[:, 0] * np.diagonal(unit))[row, None]
-            of_root[D + np.arange(len(row)), row] = across
+            row, column = np.tril_indices(self.D, -1)
+            variance = np.exp(vector[row, None])
+            across = np.eye(self.D)[column] - L[row, column, None] * L[row] / variance
+            number = self.D + np.arange(len(row))
+            of_root[number, row] = across * np.diagonal(L)[row, None]
         half = of_root @ L.T
-        return half + np.swapaxes(half, 1, 2)
+        return half + np.swapaxes(half, -1, -2)
 
     def _root(self, vector: Float[Array, " p"]) -> Float[Array, "D D"]:
         L = np.eye(self.D)

@@ -25,8 +25,8 @@ OPTIONS = {
         "batch_size", "bounds", "box", "by", "checkpoint", "combine", "conditioning", "crs",
         "device", "fit_intercept", "inside", "kernel", "latent_learner", "max_iter",
         "n_functions", "n_restarts", "n_start", "noise", "normalize_y", "output_bounds", "outputs",
-        "partition", "prior", "quantiles", "rank", "refine", "resolution", "spacing", "tolerance",
-        "transfer", "units", "verbose",
+        "parameter_uncertainty", "partition", "prior", "quantiles", "rank", "refine", "resolution",
+        "spacing", "tolerance", "transfer", "units", "verbose",
     )
 }  # fmt: skip
 VALUE = r"'[^']*'|\"[^\"]*\"|\([^()]*\)|\[[^\[\]]*\]|[^\s,;:)]*[^\s,;:.)]"

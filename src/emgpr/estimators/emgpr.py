@@ -88,6 +88,11 @@ class EMGPR(MultiOutputGP):
         from its own readings only. This is tested separately for locations without readings and for
         locations where other outputs were measured. The parts of a whole are always predicted from
         all parts.
+    parameter_uncertainty : bool
+        Whether predictive distributions include the uncertainty of the kernels, weights and noise,
+        to first order. If False, the fitted parameters are treated as known, as in the paper, and
+        intervals are too narrow if there are few sites. It has no effect if there are several
+        members.
     latent_learner : "auto", name, object with a method learn, regressor or list of regressors
         Method of step 1. "exact" is maximum likelihood; "poe" uses the likelihoods of batches, in a
         time that does not depend on N; "dtc", "fitc", "pitc" and "vfe" use inducing points;
@@ -222,8 +227,8 @@ class EMGPR(MultiOutputGP):
         >>> EMGPR.paper(output_transform="log")
         EMGPR(combine='average', kernel=None, latent_learner='exact', max_iter=120,
               n_neighbours=None, noise='independent', output_transform='log',
-              partition='strided', prior=None, rank=1, refine=0,
-              transfer='full')
+              parameter_uncertainty=False, partition='strided', prior=None, rank=1,
+              refine=0, transfer='full')
         """
         published = {
             "kernel": None,
@@ -235,6 +240,7 @@ class EMGPR(MultiOutputGP):
             "refine": 0,
             "transfer": "full",
             "n_neighbours": None,
+            "parameter_uncertainty": False,
             "latent_learner": "exact",
             "output_transform": None,
             "max_iter": 120,

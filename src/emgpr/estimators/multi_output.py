@@ -50,6 +50,7 @@ class MultiOutputGP(GPRegressor):
     _: KW_ONLY
     conditioning: Literal["auto", "all", "batch"] | int = "auto"
     n_neighbours: int | Literal["auto"] | None = "auto"
+    parameter_uncertainty: bool = True
     latent_learner: Learner = "auto"
     output_transform: Transforms = "auto"
     output_bounds: Any = "auto"
@@ -377,9 +378,8 @@ class MultiOutputGP(GPRegressor):
         return self.posterior_.observations, self.input_spec_, self.output_scaler_
 
     def _read(self, X: Any, y: Any) -> TrainingTable:
-        name = type(self).__name__
         return read_training_table(
-            X, y, estimator=name, crs=self.crs, centred=self.normalize_y,
+            X, y, estimator=type(self).__name__, crs=self.crs, centred=self.normalize_y,
             standardise_many=is_auto(self.kernel),
         )  # fmt: skip
 

@@ -53,6 +53,7 @@ class FitSettings:
     n_neighbours: int | Literal["auto"] | None = "auto"
     refine: int | Literal["auto", "joint"] = "joint"
     transfer: Literal["full", "safe"] = "full"
+    parameter_uncertainty: bool = True
     latent_learner: Learner = "auto"
     output_transform: Transforms = None
     output_bounds: Any = "auto"
@@ -116,6 +117,10 @@ class FitSettings:
         check_output_bounds(self.output_bounds)
         check_compositions(self.compositions)
         check_choice("transfer", self.transfer, ("full", "safe"))
+        if self.parameter_uncertainty not in (True, False):
+            raise ValueError(
+                f"parameter_uncertainty={self.parameter_uncertainty!r}; expected True or False."
+            )
         check_combine(self.combine)
         check_choice("noise", self.noise, ("auto", "independent", "correlated"))
         check_choice("prior", self.prior, ("weak", None))

@@ -20,6 +20,10 @@ from emgpr.fitting.defaults import (
     resolve_params,
 )
 from emgpr.fitting.output_order import OutputOrder
+from emgpr.fitting.parameter_uncertainty import (
+    independent_directions,
+    with_parameter_uncertainty,
+)
 from emgpr.fitting.prune import prune_latents
 from emgpr.fitting.standardise import check_outputs, standardise
 from emgpr.fitting.step_1 import fit_step_1
@@ -140,6 +144,13 @@ def fit_lmc(
                 for by in ("site", "output")
             }
             summary = replace(summary, without_gain=without_gain)
+        if settings.parameter_uncertainty and not settings.couples_outputs:
+            directions = independent_directions(observations, posterior.model, execution)
+            posterior = replace(posterior, directions=directions)
+        elif settings.parameter_uncertainty:
+            posterior = with_parameter_uncertainty(
+                posterior, refined.information, refined.vector, execution
+            )
     scaler, posterior = order.restored_scaler(scaler), order.restored_posterior(posterior)
     return FittedLMC(params, scaler, restrict_transfer(posterior, summary), summary)
 

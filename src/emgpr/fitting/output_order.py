@@ -18,7 +18,7 @@ from emgpr.fitting.defaults import FitSettings
 from emgpr.inputs import TrainingTable
 from emgpr.latents import is_external
 from emgpr.observations import Observations
-from emgpr.prediction import LMCModel, LMCPosterior
+from emgpr.prediction import LMCModel, LMCPosterior, ParameterDirections
 from emgpr.transforms import OutputScaler
 from emgpr.transforms.output_bounds import is_list_of_bounds
 
@@ -103,11 +103,21 @@ class OutputOrder:
             observations=Observations.from_table(table.x, table.table[:, self.positions]),
             model=self._restored_model(posterior.model),
             independent=None if own is None else self._restored_model(own),
+            directions=self._restored_directions(posterior.directions, posterior.model),
+            independent_directions=self._restored_directions(posterior.independent_directions, own),
         )
 
     def restored_outputs(self, outputs: Int[Array, " n"]) -> Int[Array, " n"]:
         """Return the columns of these outputs, in ascending order."""
         return np.sort(self.columns[outputs])
+
+    def _restored_directions(
+        self, directions: ParameterDirections | None, model: LMCModel | None
+    ) -> ParameterDirections | None:
+        if directions is None or model is None:
+            return None
+        latents = np.argsort(self.latent_numbers(len(model.kernels)))
+        return directions.reorder(model.kernels, latents, self.positions)
 
     def _restored_model(self, model: LMCModel) -> LMCModel:
         at = self.positions

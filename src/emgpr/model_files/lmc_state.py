@@ -25,7 +25,7 @@ from emgpr.model_files.checks import (
     expect_type,
 )
 from emgpr.observations import Observations
-from emgpr.prediction import LMCModel, LMCPosterior
+from emgpr.prediction import LMCModel, LMCPosterior, ParameterDirections
 from emgpr.transforms import OutputScaler
 from emgpr.weights import Stage
 
@@ -36,7 +36,7 @@ FIELDS = frozenset(
         "settings", "feature_names", "input_scales", "index", "measured", "x", "y", "scaler",
         "resolved_params", "sites", "batches", "kernels", "noise", "weights", "own_kernels",
         "own_noise", "without_gain", "history", "log_likelihood", "n_iter", "converged",
-        "conditioning", "n_failed",
+        "conditioning", "n_failed", "directions", "own_directions",
     ]
 )  # fmt: skip
 SHAPES = {
@@ -89,7 +89,15 @@ def lmc_state(
         "converged": bool(summary.converged),
         "conditioning": posterior.conditioning,
         "n_failed": summary.n_members_failed,
+        "directions": _directions_state(posterior.directions),
+        "own_directions": _directions_state(posterior.independent_directions),
     }
+
+
+def _directions_state(directions: ParameterDirections | None) -> dict[str, Array] | None:
+    if directions is None:
+        return None
+    return {"theta": directions.theta, "W": directions.W, "noise": directions.noise}
 
 
 def upgrade_state(state: dict[str, Any]) -> dict[str, Any]:
@@ -115,7 +123,8 @@ def upgrade_scaler(state: dict[str, Any]) -> OutputScaler:
 
 def check_lmc_state(state: dict[str, Any]) -> None:
     """Raise `ModelFileError` if a field is invalid."""
-    state.setdefault("input_scales", None)  # The first files of version 2 lack this field.
+    for name in ("input_scales", "directions", "own_directions"):
+        state.setdefault(name, None)  # The first files of version 2 lack these fields.
     expect_fields(state.keys(), FIELDS)
     scaler = expect_type(state, "scaler", OutputScaler)
     arrays = {**state, "shift": scaler.shift, "scale": scaler.scale}
@@ -144,6 +153,8 @@ def check_lmc_state(state: dict[str, Any]) -> None:
         check_integers(f"outputs without gain by {by}", outputs, D)
     check_kernels("kernels", state["kernels"], axes["Q"], state["x"])
     check_kernels("own_kernels", state["own_kernels"], D, state["x"])
+    _check_directions(state, "directions", "kernels", axes)
+    _check_directions(state, "own_directions", "own_kernels", {"D": D, "Q": D, "k": 1})
 
 
 def lmc_from_state(
@@ -175,6 +186,10 @@ def lmc_from_state(
         combine,
         state["settings"].get("conditioning", "auto") == "auto",
         independent_model(latents, observations),
+        *(
+            None if state[name] is None else ParameterDirections(**state[name])
+            for name in ("directions", "own_directions")
+        ),
     )
     history = state["history"]
     summary = FitSummary(
@@ -209,6 +224,19 @@ def _check_results(state: dict[str, Any]) -> None:
     expect(conditioning in ("all", "batch") or is_count, f"'conditioning' is {conditioning!r}")
     expect_type(state, "without_gain", dict)
     expect(expect_type(state, "n_failed", int) >= 0, "'n_failed' is negative")
+
+
+def _check_directions(state: dict[str, Any], name: str, kernels: str, axes: dict[str, int]) -> None:
+    if expect_type(state, name, dict, type(None)) is None:
+        return
+    expect_fields(state[name].keys(), {"theta", "W", "noise"})
+    expect(axes.get("L", 1) == 1, f"{name!r} requires a single member")
+    sizes = {axis: axes[axis] for axis in "QDk"}
+    sizes["t"] = sum(kernel.n_dims for kernel in state[kernels])
+    for part, shape in (("theta", "r t"), ("W", "r Q D k"), ("noise", "r D D")):
+        expect_array(f"{name}.{part}", state[name][part], shape.split(), sizes)
+    noise = state[name]["noise"]
+    expect(np.array_equal(noise, np.swapaxes(noise, 1, 2)), f"{name!r} is not symmetric")
 
 
 def _check_rows(state: dict[str, Any], N: int) -> None:

@@ -4,6 +4,7 @@ from emgpr.prediction.exact import LMCModel, condition, condition_on_sample, noi
 from emgpr.prediction.joint_samples import (
     condition_jointly,
     location_blocks,
+    match_marginals,
     sample_each_location,
     sample_gaussian,
     transport_map,
@@ -21,7 +22,9 @@ from emgpr.prediction.neighbours import (
     condition_on_neighbours,
     neighbouring_sites,
 )
+from emgpr.prediction.parameter_uncertainty import ParameterDirections
 from emgpr.prediction.posterior import GaussianMixture, Posterior
+from emgpr.prediction.principal_directions import principal_directions
 from emgpr.prediction.safe_transfer import SafeTransferPosterior
 
 __all__ = [
@@ -29,6 +32,7 @@ __all__ = [
     "GaussianMixture",
     "LMCModel",
     "LMCPosterior",
+    "ParameterDirections",
     "Posterior",
     "SafeTransferPosterior",
     "affordable_conditioning",
@@ -43,8 +47,10 @@ __all__ = [
     "leave_out_from_batch",
     "leave_out_from_neighbours",
     "location_blocks",
+    "match_marginals",
     "neighbouring_sites",
     "noise_given_sample",
+    "principal_directions",
     "sample_each_location",
     "sample_gaussian",
     "transport_map",

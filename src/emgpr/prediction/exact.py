@@ -37,6 +37,11 @@ from emgpr.covariance import coregionalization, cross_covariance, prior_covarian
 from emgpr.covariance.lmc import observation_covariance
 from emgpr.kernels import kernel_matrices
 from emgpr.observations import Observations
+from emgpr.prediction.parameter_uncertainty import (
+    CovarianceDirections,
+    MeanDerivative,
+    ParameterDirections,
+)
 from emgpr.prediction.posterior import GaussianMixture
 
 
@@ -113,6 +118,14 @@ class LMCModel:
             B = self.B[:, q][:, :, d][..., d]
             yield CoupledOutputs(d, q, [self.kernels[i] for i in q], B, self.noise[np.ix_(d, d)])
 
+    def directions_of(
+        self, group: CoupledOutputs, directions: ParameterDirections | None
+    ) -> CovarianceDirections | None:
+        """Return the changes of the covariance of a group; None if there are no directions."""
+        if directions is None or not len(directions):
+            return None
+        return directions.restrict(self.kernels, self.weights[0], group.latents, group.outputs)
+
     def predict_groups(
         self, n_locations: int, predict: Callable[[CoupledOutputs], tuple[Array, Array]]
     ) -> GaussianMixture:
@@ -145,28 +158,58 @@ def condition(
     model: LMCModel,
     *,
     with_cov: bool = True,
+    directions: ParameterDirections | None = None,
     device: str = "cpu",
 ) -> GaussianMixture:
     """Return the distribution of the signals at x given all readings, for every member.
 
-    If `with_cov` is False, only the means are computed, and the covariances are set to zero.
+    If `with_cov` is False, only the means are computed, and the covariances are set to zero. With
+    `directions`, the covariances of a single member include the uncertainty of the parameters.
     """
-    return model.predict_groups(len(x), partial(_condition, observations, x, with_cov, device))
+
+    def predict(group: CoupledOutputs) -> tuple[Array, Array]:
+        changes = model.directions_of(group, directions if with_cov else None)
+        mean, cov, slopes = _condition(observations, x, group, with_cov, changes, device)
+        return mean, cov + slopes @ np.swapaxes(slopes, -1, -2)
+
+    return model.predict_groups(len(x), predict)
+
+
+def mean_derivatives(
+    observations: Observations,
+    x: Float[Array, "M P"],
+    model: LMCModel,
+    directions: ParameterDirections,
+    *,
+    device: str = "cpu",
+) -> Float[Array, "M D r"]:
+    """Return the derivatives of the posterior mean at x given all readings, along directions.
+
+    The model must have one member.
+    """
+    found = np.zeros((len(x), len(model.noise), len(directions)))
+    for group in model.coupled_outputs():
+        changes = model.directions_of(group, directions)
+        found[:, group.outputs] = _condition(observations, x, group, False, changes, device)[2]
+    return found
 
 
 def _condition(
     observations: Observations,
     x: Float[Array, "M P"],
-    with_cov: bool,
-    device: str,
     group: CoupledOutputs,
-) -> tuple[Float[Array, "L M D"], Float[Array, "L M D D"]]:
+    with_cov: bool,
+    directions: CovarianceDirections | None,
+    device: str,
+) -> tuple[Float[Array, "L M D"], Float[Array, "L M D D"], Float[Array, "M D r"]]:
+    """Return means, covariances for fixed parameters, and derivatives of the means."""
     table, kernels, (L, _, D, _) = group.readings(observations), group.kernels, group.B.shape
     M, N = len(x), table.n_sites
     mean = np.zeros((L, M, D))
     cov = group.prior_covariance(x) if with_cov else np.zeros((L, M, D, D))
+    slopes = np.zeros((M, D, 0 if directions is None else len(directions.theta)))
     if not N or not kernels:
-        return mean, cov
+        return mean, cov, slopes
     table, new, (B, noise) = table.to(device), to_device(x, device), group.to(device)
     xp = namespace(new)
     K = kernel_matrices(kernels, table.x)
@@ -175,6 +218,11 @@ def _condition(
     for member in range(L):
         L_factor = factor_readings(table, B[member], noise, K)
         gamma = L_factor.solve(table.stacked[:, None])
+        derivative = None
+        if directions is not None:
+            derivative = MeanDerivative(
+                table, kernels, B[member], K, L_factor, gamma, directions.to(device)
+            )
         for start in range(0, M, step):
             at = slice(start, start + step)
             Kx = kernel_matrices(kernels, table.x, new[at])
@@ -183,7 +231,9 @@ def _condition(
             if with_cov:
                 half = L_factor.half_solve(cross).reshape(D * N, D, -1)
                 cov[member, at] -= to_numpy(xp.einsum("ndm,nem->mde", half, half))
-    return mean, cov
+            if derivative is not None:
+                slopes[at] = to_numpy(derivative.at(new[at], Kx))
+    return mean, cov, slopes
 
 
 def condition_on_sample(

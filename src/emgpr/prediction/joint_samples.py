@@ -8,6 +8,7 @@ from emgpr.covariance import cross_covariance
 from emgpr.kernels import kernel_matrices
 from emgpr.observations import Observations
 from emgpr.prediction.exact import LMCModel, factor_readings
+from emgpr.prediction.posterior import GaussianMixture
 
 Array = np.ndarray
 
@@ -80,3 +81,11 @@ def transport_map(S: Float[Array, "M D D"], C: Float[Array, "M D D"]) -> Float[A
     values, vectors = eigh(half @ C @ half)
     middle = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ np.swapaxes(vectors, 1, 2)
     return inverse @ middle @ inverse
+
+
+def match_marginals(
+    signals: Float[Array, "n D M"], cov: Float[Array, "DM DM"], predicted: GaussianMixture
+) -> Float[Array, "n M D"]:
+    """Transform samples from N(0, cov) to the predicted mean and covariance at each location."""
+    A = transport_map(location_blocks(cov, signals.shape[-1]), predicted.cov[0])
+    return predicted.mean[0] + np.einsum("mde,nem->nmd", A, signals)

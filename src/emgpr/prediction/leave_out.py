@@ -11,16 +11,24 @@ readings with the same label are left out together. Predictions include noise, a
 there is no reading.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.spatial import KDTree
 
 from emgpr.arrays import chunk_bytes, inv, to_device, to_device_of, to_numpy
+from emgpr.ensemble import join, keeps_members
 from emgpr.kernels import distance_scales, kernel_matrices
 from emgpr.observations import Observations
-from emgpr.prediction.exact import CoupledOutputs, LMCModel, condition, factor_readings
+from emgpr.prediction.exact import (
+    CoupledOutputs,
+    LMCModel,
+    condition,
+    factor_readings,
+    noise_given_sample,
+)
 from emgpr.prediction.neighbours import unique_per_row
 from emgpr.prediction.posterior import GaussianMixture
 
@@ -160,6 +168,40 @@ def leave_out_from_batch(
         S = observed & (labels[:, None] == sets[:, at].T)
         shift, cov = _invert_sets(P, (P @ residual[..., None])[..., 0], S)
         _assign(result, 0, at, np.arange(D), S, y - shift, cov)
+    return result
+
+
+def combine_left_out(
+    rule: str | Callable[..., Any],
+    members: GaussianMixture,
+    table: Observations,
+    sets: Int[Array, "D N"],
+    model: LMCModel,
+) -> GaussianMixture:
+    """Combine the members' predictions of left-out readings; return N(0, 1) where none exists."""
+    N, D = table.n_sites, table.n_outputs
+    if keeps_members(rule):
+        observed = table.observed.T
+        both = observed[:, :, None] & observed[:, None, :]
+        return GaussianMixture(
+            np.where(observed, members.mean, 0.0), np.where(both, members.cov, np.eye(D))
+        )
+    result = GaussianMixture(np.zeros((1, N, D)), np.tile(np.eye(D), (1, N, 1, 1)))
+    prior = model.prior_covariance(table.x)
+    for rows, d, sample in left_out_together(table, sets):
+        zero = GaussianMixture(np.zeros((1, len(rows), D)), np.zeros((1, len(rows), D, D)))
+        _, priors, noise = noise_given_sample(zero, prior[:, rows], model.noise, sample)
+        # Rules are applied to distributions without noise, which is added afterwards.
+        noise = noise[:, d[:, None], d]
+        at, at_pairs = (rows[:, None], d), (rows[:, None, None], d[:, None], d)
+        mean, cov = join(
+            rule,
+            members.mean[:, *at],
+            members.cov[:, *at_pairs] - noise,
+            priors[:, :, d[:, None], d],
+        )
+        result.mean[:, *at] = mean
+        result.cov[:, *at_pairs] = cov + noise
     return result
 
 

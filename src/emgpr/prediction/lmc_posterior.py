@@ -12,21 +12,25 @@ from emgpr.arrays import chunks, limit_threads
 from emgpr.ensemble import join, keeps_members
 from emgpr.observations import Observations
 from emgpr.parallel import DEFAULT_EXECUTION, Execution, parallel_map
-from emgpr.prediction.exact import LMCModel, condition, noise_given_sample
+from emgpr.prediction.exact import LMCModel, condition, mean_derivatives, noise_given_sample
 from emgpr.prediction.joint_samples import (
     condition_jointly,
-    location_blocks,
+    match_marginals,
     sample_each_location,
     sample_gaussian,
-    transport_map,
 )
 from emgpr.prediction.leave_out import (
+    combine_left_out,
     leave_out,
     leave_out_from_batch,
     leave_out_from_neighbours,
-    left_out_together,
 )
-from emgpr.prediction.neighbours import condition_on_neighbours, neighbouring_sites
+from emgpr.prediction.neighbours import (
+    condition_on_neighbours,
+    mean_derivatives_from_neighbours,
+    neighbouring_sites,
+)
+from emgpr.prediction.parameter_uncertainty import ParameterDirections
 from emgpr.prediction.posterior import GaussianMixture
 from emgpr.user_warnings import warn
 
@@ -47,7 +51,8 @@ class LMCPosterior:
     readings in its "batch", or a given number of nearest readings of each output. `combine` is the
     rule that combines the members' predictions. If `automatic` is True and readings at new
     locations are added, "all" is replaced with a number of nearest readings if predictions would
-    otherwise take too long.
+    otherwise take too long. If there are `directions`, which requires a single member, predictive
+    distributions include the uncertainty of the parameters.
     """
 
     observations: Observations
@@ -57,6 +62,8 @@ class LMCPosterior:
     combine: str | Callable[..., Any] = "mean"
     automatic: bool = False
     independent: LMCModel | None = None  # the model of step 1, without transfer
+    directions: ParameterDirections | None = None
+    independent_directions: ParameterDirections | None = None  # of the model without transfer
 
     @property
     def n_outputs(self) -> int:
@@ -111,6 +118,7 @@ class LMCPosterior:
             "all" if self.conditioning == "batch" else self.conditioning,
             automatic=self.automatic,
             independent=self.independent,
+            directions=self.independent_directions,
         )
 
     def predict(
@@ -230,6 +238,10 @@ class LMCPosterior:
         self, x: Float[Array, "M P"], n: int, rng: np.random.Generator, execution: Execution
     ) -> Float[Array, "n M D"]:
         """Draw joint samples of the signals, with the predicted distribution at each location."""
+        if self.directions is not None:
+            fixed = replace(self, directions=None)._sample_signals(x, n, rng, execution)
+            slopes = self._mean_derivatives(x, self.directions, execution.device)
+            return fixed + np.einsum("mdr,nr->nmd", slopes, rng.normal(size=(n, slopes.shape[2])))
         L, M, D = self.model.n_members, len(x), self.n_outputs
         chosen = rng.integers(L, size=n)
         if not keeps_members(self.combine):
@@ -237,7 +249,7 @@ class LMCPosterior:
             cov = sum((self._joint(x, i, execution)[1] / L for i in range(L)), np.array(0.0))
             signals = sample_gaussian(cov, n, rng).reshape(n, D, M)
             combined = self.predict_given(x, None, False, True, execution)
-            return _match_marginals(signals, cov, combined)
+            return match_marginals(signals, cov, combined)
         drawn = np.empty((n, M, D))
         for member in np.unique(chosen).tolist():
             rows = chosen == member
@@ -245,10 +257,23 @@ class LMCPosterior:
             signals = sample_gaussian(cov, int(rows.sum()), rng).reshape(-1, D, M)
             if isinstance(self.conditioning, int):  # each location has its own neighbours
                 single = replace(self, model=self.model.members([member]))
-                drawn[rows] = _match_marginals(signals, cov, single._signals(x, True, execution))
+                drawn[rows] = match_marginals(signals, cov, single._signals(x, True, execution))
             else:
                 drawn[rows] = mean.T + np.swapaxes(signals, 1, 2)
         return drawn
+
+    def _mean_derivatives(
+        self, x: Float[Array, "M P"], directions: ParameterDirections, device: str
+    ) -> Float[Array, "M D r"]:
+        """Return the derivatives of the posterior mean of the signals along the directions."""
+        table, n = self.observations, self.conditioning
+        if isinstance(n, int):
+            return mean_derivatives_from_neighbours(
+                table, x, self.model, n, directions, device=device
+            )
+        if n == "batch":
+            table = table.at(self.batch_sites(0))
+        return mean_derivatives(table, x, self.model, directions, device=device)
 
     def _joint(
         self, x: Float[Array, "M P"], member: int, execution: Execution
@@ -270,34 +295,25 @@ class LMCPosterior:
         *,
         execution: Execution = DEFAULT_EXECUTION,
     ) -> GaussianMixture:
-        """Predict every reading from readings outside its set; return N(0, 1) where none exists."""
+        """Predict every reading from readings outside its set; return N(0, 1) where none exists.
+
+        The uncertainty of the parameters is approximated: it is that of predictions from the
+        nearest readings at other sites, whichever readings are left out.
+        """
         predict = partial(self._leave_out_members, sets, sites, execution.device)
         members = self._map_members(predict, "Leaving out: members", execution)
         table = self.observations if sites is None else self.observations.at(sites)
-        N, D = table.n_sites, table.n_outputs
-        if keeps_members(self.combine):
-            observed = table.observed.T
-            both = observed[:, :, None] & observed[:, None, :]
-            return GaussianMixture(
-                np.where(observed, members.mean, 0.0), np.where(both, members.cov, np.eye(D))
-            )
-        result = GaussianMixture(np.zeros((1, N, D)), np.tile(np.eye(D), (1, N, 1, 1)))
-        prior = self.model.prior_covariance(table.x)
-        for rows, d, sample in left_out_together(table, sets if sites is None else sets[:, sites]):
-            zero = GaussianMixture(np.zeros((1, len(rows), D)), np.zeros((1, len(rows), D, D)))
-            _, priors, noise = noise_given_sample(zero, prior[:, rows], self.model.noise, sample)
-            # Rules are applied to distributions without noise, which is added afterwards.
-            noise = noise[:, d[:, None], d]
-            at, at_pairs = (rows[:, None], d), (rows[:, None, None], d[:, None], d)
-            mean, cov = join(
-                self.combine,
-                members.mean[:, *at],
-                members.cov[:, *at_pairs] - noise,
-                priors[:, :, d[:, None], d],
-            )
-            result.mean[:, *at] = mean
-            result.cov[:, *at_pairs] = cov + noise
-        return result
+        if self.directions is not None:
+            n = self.conditioning if isinstance(self.conditioning, int) else DEFAULT_NEIGHBOURS
+            slopes = mean_derivatives_from_neighbours(
+                self.observations, table.x, self.model, n, self.directions,
+                other_sites=True, device=execution.device,
+            )  # fmt: skip
+            cov = members.cov + slopes @ np.swapaxes(slopes, -1, -2)
+            members = GaussianMixture(members.mean, cov)
+        if sites is not None:
+            sets = sets[:, sites]
+        return combine_left_out(self.combine, members, table, sets, self.model)
 
     def batch_sites(self, member: int) -> Int[Array, " _"]:
         """Return the sites in a member's batch; "grbcm" adds the first batch to all others."""
@@ -316,12 +332,13 @@ class LMCPosterior:
         self, x: Float[Array, "M P"], with_cov: bool, device: str, members: Sequence[int]
     ) -> GaussianMixture:
         """Predict the signals with the given members; only one if members use their own batches."""
-        table, model = self.observations, self.model.members(members)
-        if isinstance(self.conditioning, int):
-            return condition_on_neighbours(table, x, model, self.conditioning, device=device)
-        if self.conditioning == "batch":
+        table, model, n = self.observations, self.model.members(members), self.conditioning
+        directions = self.directions if with_cov else None
+        if isinstance(n, int):
+            return condition_on_neighbours(table, x, model, n, directions=directions, device=device)
+        if n == "batch":
             table = table.at(self.batch_sites(members[0]))
-        return condition(table, x, model, with_cov=with_cov, device=device)
+        return condition(table, x, model, with_cov=with_cov, directions=directions, device=device)
 
     def _leave_out_members(
         self,
@@ -359,14 +376,6 @@ class LMCPosterior:
             np.concatenate([part.mean for part in parts]),
             np.concatenate([part.cov for part in parts]),
         )
-
-
-def _match_marginals(
-    signals: Float[Array, "n D M"], cov: Float[Array, "DM DM"], predicted: GaussianMixture
-) -> Float[Array, "n M D"]:
-    """Transform samples from N(0, cov) to the predicted mean and covariance at each location."""
-    A = transport_map(location_blocks(cov, signals.shape[-1]), predicted.cov[0])
-    return predicted.mean[0] + np.einsum("mde,nem->nmd", A, signals)
 
 
 def affordable_conditioning(observations: Observations, model: LMCModel) -> Conditioning:

@@ -1,0 +1,92 @@
+"""The uncertainty of the parameters at the end of a fit, which predictions include."""
+
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from emgpr.covariance.vecchia_table import VecchiaTable
+from emgpr.noise import NoiseParameters
+from emgpr.observations import Observations
+from emgpr.parallel import DEFAULT_EXECUTION, Execution
+from emgpr.prediction import LMCModel, LMCPosterior, ParameterDirections, principal_directions
+from emgpr.prediction.parameter_uncertainty import parameters_of
+from emgpr.weights import ParameterVector
+
+Array = np.ndarray
+
+# The information in the readings of one output is computed from at most this number of sites, each
+# conditioned on its nearest earlier sites.
+MAX_SITES, N_NEIGHBOURS = 5000, 15
+DIRECTIONS_PER_OUTPUT = 3  # of the model without transfer: length-scale, noise and variance
+
+
+def with_parameter_uncertainty(
+    posterior: LMCPosterior,
+    information: Float[Array, "p p"] | None,
+    vector: ParameterVector | None,
+    execution: Execution = DEFAULT_EXECUTION,
+) -> LMCPosterior:
+    """Return a posterior whose predictions include the uncertainty of the parameters.
+
+    `information` is the information matrix of the parameters in the order of `vector.pack`, which
+    includes the curvature of the priors. The posterior is returned unchanged if the matrix is None
+    or not finite, or if there are several members, whose spread includes this uncertainty.
+    """
+    table, own = posterior.observations, posterior.independent
+    if information is None or vector is None or posterior.model.n_members > 1:
+        return posterior
+    if not np.isfinite(information).all():
+        return posterior
+    directions = principal_directions(
+        information, posterior.model, vector.noise, table,
+        free=_free_parameters(vector), device=execution.device,
+    )  # fmt: skip
+    alone = None if own is None else independent_directions(table, own, execution)
+    return replace(posterior, directions=directions, independent_directions=alone)
+
+
+def _free_parameters(vector: ParameterVector) -> Bool[Array, " p"]:
+    """Mark the parameters that are not fixed."""
+    low, high = vector.bounds.T
+    start = vector.start
+    weights = np.ones(start.W.shape, bool) if start.free is None else start.free
+    return np.concatenate([low < high, weights.ravel()])
+
+
+def independent_directions(
+    observations: Observations, model: LMCModel, execution: Execution = DEFAULT_EXECUTION
+) -> ParameterDirections:
+    """Return the directions of the parameters of a model in which latent d is that of output d."""
+    (W,) = model.weights
+    D = len(W)
+    information = independent_information(observations, model, execution)
+    free = np.ones(len(information), bool)
+    free[-W.size :] = np.repeat(np.eye(D, dtype=bool).ravel(), W.shape[2])
+    return principal_directions(
+        information, model, NoiseParameters(D, correlated=False), observations,
+        free=free, max_directions=DIRECTIONS_PER_OUTPUT * D, device=execution.device,
+    )  # fmt: skip
+
+
+def independent_information(
+    observations: Observations, model: LMCModel, execution: Execution = DEFAULT_EXECUTION
+) -> Float[Array, "p p"]:
+    """Return the information in each output's readings about its kernel, noise and weight."""
+    (W,), t = model.weights, sum(kernel.n_dims for kernel in model.kernels)
+    D = len(W)
+    weights = t + D + np.arange(W.size).reshape(W.shape)
+    information = np.zeros((t + D + W.size,) * 2)
+    for d, kernel in enumerate(model.kernels):
+        table = observations.outputs([d])
+        rows = np.arange(table.n_sites)
+        chosen = rows if len(rows) <= MAX_SITES else table.subsample(MAX_SITES)
+        blocks = VecchiaTable.from_sites(
+            table, (kernel,), N_NEIGHBOURS, sites=chosen, device=execution.device
+        )
+        noise = model.noise[d : d + 1, d : d + 1]
+        found = blocks.information(kernel.theta, W[d : d + 1, d : d + 1], noise, noise[None])
+        own = parameters_of(model.kernels, np.array([d]))
+        at = np.concatenate([own, [t + d], weights[d, d]])
+        information[np.ix_(at, at)] = found * len(rows) / len(chosen)
+    return information

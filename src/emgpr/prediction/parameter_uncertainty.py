@@ -1,0 +1,253 @@
+"""The uncertainty of predictions that is due to the uncertainty of the parameters.
+
+The parameters are the log hyper-parameters of the kernels, the weights and the noise covariance. If
+their posterior covariance is C = Σ_r δ_r δ_rᵀ, with directions δ_r, then the posterior mean m(x) of
+the signals has, to first order, the additional covariance
+
+    J C Jᵀ = Σ_r ∂_r m(x) ∂_r m(x)ᵀ
+
+where ∂_r is the derivative along δ_r. For the covariance K of the readings, γ = K⁻¹y and the cross-
+covariance k(x) of the readings and the signals at x, this derivative is
+
+    ∂_r m(x) = (∂_r k(x))ᵀ γ − k(x)ᵀ K⁻¹ ∂_rK γ
+    ∂_rK = Σ_q (∂_rB_q ⊗ K_q + B_q ⊗ ∂_rK_q) + ∂_rΣ ⊗ I
+
+The matrices ∂_rK are not formed. If predictions use all readings, K⁻¹ ∂_rK γ is computed once for
+each direction, so that its cost is small compared with that of the variances. If they use
+neighbours, ∂m is first computed with respect to the elements of B_q and Σ and to the parameters of
+the kernels, and then multiplied by the directions.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from jaxtyping import Float, Int
+from sklearn.gaussian_process.kernels import Kernel
+
+from emgpr.arrays import Array, CholeskyFactor, diagonal, namespace, to_device, to_device_of, zeros
+from emgpr.kernels import Pairs, evaluate_kernel
+from emgpr.observations import Observations
+
+DIFFERENCE_STEP = 1e-7  # of log hyper-parameters; the error of forward differences is about 1e-7
+
+
+@dataclass(frozen=True)
+class ParameterDirections:
+    """Directions δ_r of the parameters of a model with one member, such that C = Σ_r δ_r δ_rᵀ."""
+
+    theta: Float[np.ndarray, "r t"]  # log hyper-parameters of all kernels
+    W: Float[np.ndarray, "r Q D k"]
+    noise: Float[np.ndarray, "r D D"]
+
+    def __len__(self) -> int:
+        """Return the number of directions."""
+        return len(self.theta)
+
+    def restrict(
+        self,
+        kernels: Sequence[Kernel],
+        W: Float[np.ndarray, "Q D k"],
+        latents: Int[np.ndarray, " q"],
+        outputs: Int[np.ndarray, " d"],
+    ) -> "CovarianceDirections":
+        """Return the changes of the covariance of these outputs along the directions.
+
+        `kernels` and `W` are those of the model, and `latents` are its latent processes with
+        weights for these outputs.
+        """
+        theta = self.theta[:, parameters_of(kernels, latents)]
+        at = np.ix_(latents, outputs)
+        half = self.W[:, latents[:, None], outputs] @ np.swapaxes(W[at], -1, -2)
+        noise = self.noise[:, outputs[:, None], outputs]
+        return CovarianceDirections(theta, half + np.swapaxes(half, -1, -2), noise)
+
+    def reorder(
+        self,
+        kernels: Sequence[Kernel],
+        latents: Int[np.ndarray, " Q"],
+        outputs: Int[np.ndarray, " D"],
+    ) -> "ParameterDirections":
+        """Return the directions for latent processes and outputs in another order."""
+        return ParameterDirections(
+            self.theta[:, parameters_of(kernels, latents)],
+            self.W[:, latents][:, :, outputs],
+            self.noise[:, outputs[:, None], outputs],
+        )
+
+
+@dataclass(frozen=True)
+class CovarianceDirections:
+    """The changes of kernel parameters, B_q and Σ of a group of outputs along r directions."""
+
+    theta: Float[Array, "r t"]
+    B: Float[Array, "r q d d"]
+    noise: Float[Array, "r d d"]
+
+    def __len__(self) -> int:
+        """Return the number of directions."""
+        return len(self.theta)
+
+    def to(self, device: str) -> "CovarianceDirections":
+        """Copy the arrays to a device."""
+        parts = (self.theta, self.B, self.noise)
+        return CovarianceDirections(*(to_device(part, device) for part in parts))
+
+    def apply_to(self, jacobian: "MeanJacobian") -> Float[Array, "m d r"]:
+        """Return the derivatives of the means along the directions."""
+        (m, D), r = jacobian.of_B.shape[:2], len(self.theta)
+        pairs = (
+            (jacobian.of_theta, self.theta),
+            (jacobian.of_B, self.B),
+            (jacobian.of_noise, self.noise),
+        )
+        found = zeros(jacobian.of_B, m * D, r)
+        for part, change in pairs:
+            n = prod(change.shape[1:])
+            found += part.reshape(m * D, n) @ change.reshape(r, n).T
+        return found.reshape(m, D, r)
+
+
+@dataclass(frozen=True)
+class ParameterBasis:
+    """The changes of a group's covariance with each parameter: kernels, noise, then weights."""
+
+    n_theta: int
+    W: Float[Array, "q d k"]
+    noise: Float[Array, "c d d"]  # ∂Σ/∂ν for each noise parameter ν
+
+    def __len__(self) -> int:
+        """Return the number of parameters."""
+        return self.n_theta + len(self.noise) + prod(self.W.shape)
+
+    def to(self, device: str) -> "ParameterBasis":
+        """Copy the arrays to a device."""
+        return ParameterBasis(
+            self.n_theta, to_device(self.W, device), to_device(self.noise, device)
+        )
+
+    def apply_to(self, jacobian: "MeanJacobian") -> Float[Array, "m d p"]:
+        """Return the derivatives of the means with respect to all parameters."""
+        xp, (m, D) = namespace(self.W), jacobian.of_B.shape[:2]
+        symmetric = jacobian.of_B + xp.matrix_transpose(jacobian.of_B)
+        of_W = (symmetric @ self.W).reshape(m, D, prod(self.W.shape))
+        of_noise = xp.tensordot(jacobian.of_noise, self.noise, axes=([2, 3], [1, 2]))
+        return xp.concat([jacobian.of_theta, of_noise, of_W], axis=-1)
+
+
+Changes = CovarianceDirections | ParameterBasis
+
+
+def parameters_of(kernels: Sequence[Kernel], which: Int[np.ndarray, " q"]) -> Int[np.ndarray, " t"]:
+    """Return the positions of the parameters of some kernels among those of all kernels.
+
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> parameters_of([RBF([1.0, 1.0]), RBF(1.0)], np.array([1, 0]))
+    array([2, 0, 1])
+    """
+    owner = np.repeat(np.arange(len(kernels)), [kernel.n_dims for kernel in kernels])
+    return np.concatenate([np.arange(0), *(np.flatnonzero(owner == q) for q in which)])
+
+
+def kernel_slopes(
+    kernels: Sequence[Kernel],
+    K: Float[Array, "*b q N M"],
+    x: Float[Array, "*b N P"],
+    z: Float[Array, "*b M P"] | None = None,
+) -> Iterator[tuple[int, Float[Array, "*b N M"]]]:
+    """Yield, for each log hyper-parameter, the number of its kernel and the derivative of k(x, z).
+
+    `K` contains the matrices k_q(x, z), from which forward differences are computed.
+    """
+    pairs = Pairs(x, z)
+    for q, kernel in enumerate(kernels):
+        for j in range(kernel.n_dims):
+            theta = kernel.theta.copy()
+            theta[j] += DIFFERENCE_STEP
+            changed, _ = evaluate_kernel(kernel, to_device_of(theta, x), pairs)
+            yield q, (changed - K[..., q, :, :]) / DIFFERENCE_STEP
+
+
+class MeanDerivative:
+    """The derivatives of the posterior mean given all readings of a group of outputs."""
+
+    def __init__(
+        self,
+        table: Observations,
+        kernels: Sequence[Kernel],
+        B: Float[Array, "q d d"],
+        K: Float[Array, "q N N"],
+        factor: CholeskyFactor,
+        gamma: Float[Array, "dN 1"],
+        directions: CovarianceDirections,
+    ) -> None:
+        xp, (D, N) = namespace(K), table.y.shape
+        r = len(directions.theta)
+        self.x, self.kernels, self.directions = table.x, kernels, directions
+        by_output = gamma.reshape(D, N)
+        mixed = B @ by_output  # the coefficients of k_q(X, x) in the mean
+        change = xp.tensordot(directions.B, by_output @ K, axes=([1, 3], [0, 1]))
+        change += directions.noise @ by_output
+        for j, (q, slope) in enumerate(kernel_slopes(kernels, K, table.x)):
+            change += directions.theta[:, j, None, None] * (mixed[q] @ slope)
+        change *= table.observed
+        change = xp.matrix_transpose(change.reshape(r, D * N))
+        solved = xp.matrix_transpose(factor.solve(change)).reshape(r, 1, D, N)
+        # Axes r, d, q, N, so that one matrix product with k_q(X, x) gives all derivatives.
+        self.of_kernels = xp.moveaxis(directions.B @ by_output - B @ solved, 1, 2)
+        self.of_slopes = mixed
+
+    def at(self, x: Float[Array, "m P"], Kx: Float[Array, "q N m"]) -> Float[Array, "m d r"]:
+        """Return the derivatives at x, given k_q(X, x)."""
+        r, D, Q, N = self.of_kernels.shape
+        found = self.of_kernels.reshape(r * D, Q * N) @ Kx.reshape(Q * N, -1)
+        found = found.reshape(r, D, -1)
+        for j, (q, slope) in enumerate(kernel_slopes(self.kernels, Kx, self.x, x)):
+            found += self.directions.theta[:, j, None, None] * (self.of_slopes[q] @ slope)
+        return namespace(Kx).moveaxis(found, (0, 1, 2), (2, 1, 0))
+
+
+@dataclass(frozen=True)
+class MeanJacobian:
+    """The derivatives of the posterior mean of d outputs at m locations.
+
+    The changes of B_q and Σ must be symmetric.
+    """
+
+    of_theta: Float[Array, "m d t"]
+    of_B: Float[Array, "m d q d d"]
+    of_noise: Float[Array, "m d d d"]
+
+    @classmethod
+    def from_neighbours(
+        cls,
+        tables: Observations,
+        x: Float[Array, "m P"],
+        kernels: Sequence[Kernel],
+        B: Float[Array, "q d d"],
+        K: Float[Array, "m q n n"],
+        Kx: Float[Array, "m q n 1"],
+        solved: Float[Array, "m dn e"],
+    ) -> "MeanJacobian":
+        """Return the derivatives at x given the readings in a table for each location.
+
+        `solved` contains K⁻¹ k(x) for each output and, in the last column, K⁻¹ y.
+        """
+        xp, (m, D, n) = namespace(K), tables.y.shape
+        Q = len(kernels)
+        solved = xp.matrix_transpose(solved)
+        A, gamma = solved[:, :D].reshape(m, D * D, n), solved[:, D:].reshape(m, 1, D, n)
+        products = xp.concat([gamma @ K, gamma], axis=1).reshape(m, (Q + 1) * D, n)
+        of_cov = -(A @ xp.matrix_transpose(products)).reshape(m, D, D, Q + 1, D)
+        of_cov = xp.moveaxis(of_cov, 2, 3)
+        own = diagonal(of_cov[:, :, :Q], 1, 3)  # m q f d: B_q[d, f] in the cross-covariance
+        own += gamma @ Kx
+        of_theta = zeros(K, m, D, sum(kernel.n_dims for kernel in kernels))
+        mixed, A = B @ gamma, A.reshape(m, D, D * n)
+        slopes = kernel_slopes(kernels, K, tables.x)
+        cross_slopes = kernel_slopes(kernels, Kx, tables.x, x[:, None])
+        for j, ((q, slope), (_, cross)) in enumerate(zip(slopes, cross_slopes, strict=True)):
+            change = (mixed[:, q] @ slope).reshape(m, D * n, 1)
+            of_theta[..., j] = (mixed[:, q] @ cross - A @ change)[..., 0]
+        return cls(of_theta, of_cov[:, :, :Q], of_cov[:, :, Q])

@@ -1,0 +1,118 @@
+"""The few directions in the space of parameters that matter for predictions.
+
+The posterior covariance of the parameters is approximated by C = (F + Λ)⁻¹, where F is the
+information matrix, including the curvature of the priors, at the optimum. The diagonal matrix Λ is
+a weak prior: the readings may determine some parameters, or combinations of them, hardly or not at
+all, and the posterior mean is linear in the parameters only close to the optimum.
+
+Let J be the derivatives of the posterior means at some locations with respect to all parameters,
+divided by the standard deviations of the signals. With the singular value decomposition
+J C^½ = U S Vᵀ, the directions are the columns of C^½ V with the largest singular values. The
+weights are determined only up to a rotation, which changes no prediction. Such changes have
+singular values of zero.
+"""
+
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy.spatial import KDTree
+
+from emgpr.arrays import eigh, svd
+from emgpr.kernels import distance_scales
+from emgpr.neighbours import spread_order
+from emgpr.noise import NoiseParameters
+from emgpr.observations import Observations
+from emgpr.prediction.exact import LMCModel
+from emgpr.prediction.neighbours import differentiate_group
+from emgpr.prediction.parameter_uncertainty import (
+    ParameterBasis,
+    ParameterDirections,
+    parameters_of,
+)
+
+Array = np.ndarray
+
+# Standard deviations in Λ, of log hyper-parameters and noise parameters, and of the weights of
+# standardised outputs.
+LOG_PRIOR_STD, WEIGHT_PRIOR_STD = 1.0, 1.0
+EXPLAINED = 0.99  # share of the variance due to the parameters that the directions explain
+MAX_DIRECTIONS = 20
+N_SITES = 50  # sites at which the derivatives are computed, in addition to as many other locations
+N_NEIGHBOURS = 16  # readings of each output that these predictions are conditioned on
+MIN_STD = 1e-3  # smallest standard deviation of a signal that derivatives are divided by
+
+
+def principal_directions(
+    information: Float[Array, "p p"],
+    model: LMCModel,
+    noise: NoiseParameters,
+    observations: Observations,
+    *,
+    free: Bool[Array, " p"] | None = None,
+    max_directions: int = MAX_DIRECTIONS,
+    device: str = "cpu",
+) -> ParameterDirections:
+    """Return the directions that explain most of the uncertainty of predictions.
+
+    The parameters are the log hyper-parameters of all kernels, the noise parameters and the weights
+    of a model with one member, in this order. Parameters that are not `free` are known.
+    """
+    J = _relative_derivatives(model, noise, observations, device)
+    (W,) = model.weights
+    root = _covariance_root(information, W.size, free)
+    _, values, Vt = svd(J @ root)
+    total = np.cumsum(values**2)
+    enough = int(np.searchsorted(total, EXPLAINED * total[-1])) + 1 if total[-1] > 0 else 0
+    r = min(enough, max_directions)
+    directions = Vt[:r] @ root
+    first = sum(kernel.n_dims for kernel in model.kernels)
+    theta, nu, of_W = np.split(directions, [first, first + noise.size], axis=1)
+    half = 0.5 * np.tensordot(nu, noise.derivatives(noise.vector(model.noise)), axes=1)
+    of_noise = half + np.swapaxes(half, 1, 2)  # exactly symmetric, whatever the rounding errors
+    return ParameterDirections(theta, of_W.reshape(r, *W.shape), of_noise)
+
+
+def _covariance_root(
+    information: Float[Array, "p p"], n_weights: int, free: Bool[Array, " p"] | None
+) -> Float[Array, "p p"]:
+    """Return the symmetric root of (F + Λ)⁻¹, with zeros for parameters that are not free."""
+    p = len(information)
+    std = np.repeat([LOG_PRIOR_STD, WEIGHT_PRIOR_STD], [p - n_weights, n_weights])
+    at = np.arange(p) if free is None else np.flatnonzero(free)
+    values, vectors = eigh(information[np.ix_(at, at)] + np.diag(std[at] ** -2.0))
+    values = np.maximum(values, min(LOG_PRIOR_STD, WEIGHT_PRIOR_STD) ** -2.0)
+    root = np.zeros((p, p))
+    root[np.ix_(at, at)] = (vectors / np.sqrt(values)) @ vectors.T
+    return root
+
+
+def _relative_derivatives(
+    model: LMCModel, noise: NoiseParameters, observations: Observations, device: str
+) -> Float[Array, "MD p"]:
+    """Return the derivatives of predicted means, relative to the standard deviations of signals."""
+    x = _locations(observations, distance_scales(model.kernels, observations.x.shape[1]))
+    (W,), D = model.weights, len(model.noise)
+    basis = noise.derivatives(noise.vector(model.noise))
+    t, c = sum(kernel.n_dims for kernel in model.kernels), len(basis)
+    weights = t + c + np.arange(W.size).reshape(W.shape)
+    J = np.zeros((len(x), D, t + c + W.size))
+    for group in model.coupled_outputs():
+        q, d = group.latents, group.outputs
+        at = np.ix_(q, d)
+        own = parameters_of(model.kernels, q)
+        changes = ParameterBasis(len(own), W[at], basis[:, d[:, None], d])
+        cov, slopes = differentiate_group(
+            observations, x, model, N_NEIGHBOURS, group, changes, other_sites=True, device=device
+        )
+        std = np.sqrt(np.maximum(np.einsum("mdd->md", cov), MIN_STD**2))
+        columns = np.concatenate([own, t + np.arange(c), weights[at].ravel()])
+        J[:, d[:, None], columns] = slopes / std[..., None]
+    return J.reshape(len(x) * D, -1)
+
+
+def _locations(observations: Observations, scale: Float[Array, " P"]) -> Float[Array, "M P"]:
+    """Return sites that are spread over the region, and points halfway to the nearest site."""
+    x = observations.x / scale
+    sites = spread_order(x)[:N_SITES]
+    _, nearest = KDTree(x).query(x[sites], k=[min(2, len(x))])
+    between = 0.5 * (x[sites] + x[nearest[:, 0]])
+    return np.concatenate([x[sites], between]) * scale
