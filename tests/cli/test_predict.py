@@ -89,7 +89,7 @@ def test_known_outputs_are_used_and_rows_stay_in_order(here):
     write_table(new, "some.csv")
     options = ("--known", "Ni,Zn", "--quantiles", "0.05,0.95", "--above", "Cd=0.8")
     result = succeed("predict", "jura.emgpr", "--at", "some.csv", *options, "-o", "p.csv")
-    assert "1 of 20 rows (9) have no coordinates; they get no predictions." in result.stderr
+    assert "1 of 20 rows (line 10) have no coordinates; they get no predictions." in result.stderr
     table, complete = read_table("p.csv"), new["Xloc"].notna()
     model = emgpr.load("jura.emgpr")
     X, known = new.loc[complete, ["Xloc", "Yloc"]], new.loc[complete, ["Ni", "Zn"]]

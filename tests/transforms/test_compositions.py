@@ -96,8 +96,8 @@ def test_compositions_of_another_form_are_rejected(bad):
     [
         ([["sand", "gravel"]], {}, "'gravel' is not an output"),
         ([["sand", "silt"], ["silt", "clay"]], {}, "'silt' is a part twice"),
-        (PARTS, {(4, 3): 60.0}, "sum to .* in row 4, but to 100 in most rows"),
-        (PARTS, {(2, 0): 0.0}, r"'sand', a part .* 1 values .*rows \[2\]"),
+        (PARTS, {(4, 3): 60.0}, "sum to .* in row 4 .*, but to 100 in most rows"),
+        (PARTS, {(2, 0): 0.0}, r"'sand', a part .* 1 values .*row 2 "),
     ],
 )
 def test_compositions_that_do_not_fit_the_table_are_rejected(given, change, message):

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from jaxtyping import Float
 
 from emgpr.arrays import limit_threads
 from emgpr.fitting.defaults import FitSettings
@@ -12,6 +13,7 @@ from emgpr.latents import column_scales
 from emgpr.observations import Observations
 from emgpr.parallel import Execution
 from emgpr.parameter_checks import is_auto
+from emgpr.row_numbers import rows_of_table
 from emgpr.transforms import (
     OutputScaler,
     bounds_per_output,
@@ -20,11 +22,23 @@ from emgpr.transforms import (
     transforms_to_fit,
 )
 
+Array = np.ndarray
+
 
 def standardise(
     table: TrainingTable, settings: FitSettings, execution: Execution
 ) -> tuple[OutputScaler, Observations]:
     """Fit the output transforms and scales, and return them with the standardised readings."""
+    with rows_of_table(table.inputs.rows):
+        scaler, Z = _scaled(table, settings, execution)
+    if settings.normalize_y:  # rounding errors would give a constant output a tiny signal
+        Z = np.where(is_constant(table.Y) & ~np.isnan(Z), 0.0, Z)
+    return scaler, Observations.from_table(table.x, Z)
+
+
+def _scaled(
+    table: TrainingTable, settings: FitSettings, execution: Execution
+) -> tuple[OutputScaler, Float[Array, "N D"]]:
     given = transforms_to_fit(settings.output_transform, settings.compositions, table.output_names)
     if any(map(is_auto, given)):
         with limit_threads(len(table.x)):
@@ -44,7 +58,4 @@ def standardise(
         names=table.output_names,
         one_dimensional=table.one_dimensional,
     )
-    Z = scaler.standardise(table.Y)
-    if settings.normalize_y:  # rounding errors would give a constant output a tiny signal
-        Z = np.where(is_constant(table.Y) & ~np.isnan(Z), 0.0, Z)
-    return scaler, Observations.from_table(table.x, Z)
+    return scaler, scaler.standardise(table.Y)

@@ -128,6 +128,31 @@ def _find_header(file: Path, columns: Sequence[str]) -> int | None:
     return None
 
 
+def _line_numbers(
+    file: Path,
+    rows: Sequence[int],
+    separator: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+) -> list[int]:
+    """Return the numbers of the lines in which rows begin, counted from 1."""
+    layout = _find_layout(file, separator, encoding)
+    opener: Any = gzip.open if layout.gzipped else open
+    with opener(file, "rt", encoding=layout.encoding, errors="replace", newline="") as text:
+        lines = islice(text, layout.n_skipped, None)
+        delimiter = " " if layout.separator == SPACES else layout.separator
+        records = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+        found, end = [], layout.n_skipped
+        for record in records:
+            if len(record) > 1 or any(field.strip() for field in record):  # not an empty line
+                found.append(end + 1)
+            end = layout.n_skipped + records.line_num
+            if len(found) > max(rows) + 1:
+                break
+    n_header = 0 if layout.names is not None else 1
+    return [found[row + n_header] for row in rows]
+
+
 def _read_rows(
     layout: _Layout, file: Path, decimal: str | None, as_text: bool
 ) -> tuple[pd.DataFrame, list[str]]:
@@ -331,4 +356,6 @@ FORMAT = TableFormat(
     write=_write,
     find_header=_find_header,
     is_text=True,
+    row_numbers=_line_numbers,
+    row_words="line {}",
 )

@@ -40,4 +40,6 @@ FORMAT = TableFormat(
     extra="excel",
     read=_read,
     write=_write,
+    row_numbers=lambda file, rows: [row + 2 for row in rows],  # after the header, in row 1
+    row_words="row {} of the sheet",
 )

@@ -9,6 +9,7 @@ import pandas as pd
 from emgpr.inputs import DataWarning, TrainingTable
 from emgpr.parameter_checks import is_auto
 from emgpr.printable import escape_controls
+from emgpr.row_numbers import rows_of_table
 from emgpr.transforms import OutputScaler, bounds_per_output, transforms_to_fit
 
 
@@ -44,13 +45,15 @@ class TableSummary:
         locations = pd.DataFrame(X)
         ranges = {"least": X.min(axis=0), "greatest": X.max(axis=0)}
         n_readings = (~np.isnan(Y)).sum(axis=0)
+        with rows_of_table(table.inputs.rows):
+            transforms = _transforms(table, output_transform, output_bounds, compositions)
         outputs = {
             "readings": n_readings,
             "missing": table.n_rows - n_readings,
             "least": np.nanmin(Y, axis=0),
             "median": np.nanmedian(Y, axis=0),
             "greatest": np.nanmax(Y, axis=0),
-            "transform": _transforms(table, output_transform, output_bounds, compositions),
+            "transform": transforms,
         }
         return cls(
             table.n_rows,

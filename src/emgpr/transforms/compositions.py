@@ -20,6 +20,7 @@ from scipy.special import expit, logit, logsumexp, ndtri, softmax
 from scipy.stats.qmc import Sobol
 
 from emgpr.arrays import eigh
+from emgpr.row_numbers import rows_from_zero
 from emgpr.transforms.base import Transform
 from emgpr.transforms.mixture_marginals import MIN_STD
 
@@ -89,7 +90,7 @@ class Composition:
             if len(rows):
                 raise ValueError(
                     f"Output {names[d]!r} is a part of a total of {self.total:g}, but has "
-                    f"{Y[rows[0], d]:g} in row {rows[0]}. Correct this value."
+                    f"{Y[rows[0], d]:g} in {rows_from_zero(rows[:1])}. Correct this value."
                 )
 
     def parts(self, draws: Float[Array, "*n D"]) -> Float[Array, "*n G"]:
@@ -177,7 +178,7 @@ def _total(labels: Sequence[str], parts: Float[Array, "N G"]) -> float:
         if len(rows):
             raise ValueError(
                 f"Output {label!r}, a part of the composition {list(labels)}, has {len(rows)} "
-                f"values that are zero or negative, the first of them in rows {rows[:5].tolist()}. "
+                f"values that are zero or negative, the first of them in {rows_from_zero(rows)}. "
                 "The parts must be positive; replace zeros with half of the detection limit, or "
                 "with NaN."
             )
@@ -198,13 +199,14 @@ def _total(labels: Sequence[str], parts: Float[Array, "N G"]) -> float:
     if len(rows):
         raise ValueError(
             f"A part of the composition {list(labels)} exceeds the total of {total:g} in "
-            f"{len(rows)} rows, the first of them row {rows[0]}. Correct these rows."
+            f"{len(rows)} rows, the first of them {rows_from_zero(rows[:1])}. Correct these rows."
         )
     deviation = np.abs(sums[complete] / total - 1)
     if deviation.max() > MAX_DEVIATION:
         row = complete[int(deviation.argmax())]
         raise ValueError(
-            f"The parts {list(labels)} sum to {sums[row]:g} in row {row}, but to {total:g} in most "
-            "rows. Correct this row, or do not declare these outputs as the parts of a whole."
+            f"The parts {list(labels)} sum to {sums[row]:g} in {rows_from_zero([row])}, but to "
+            f"{total:g} in most rows. Correct this row, or do not declare these outputs as the "
+            "parts of a whole."
         )
     return total
