@@ -79,12 +79,19 @@ def describe_rows_as(describe: Callable[[list[int]], str]) -> None:
 
 def _in_words(text: str, group: TyperGroup, ctx: Any) -> str:
     """Return a message in the words of the command line, for the command that is running."""
-    command = group.commands.get(ctx.invoked_subcommand or "")
-    options = [name for param in getattr(command, "params", ()) for name in param.opts]
+    options, fit_options = (
+        [
+            name
+            for param in getattr(group.commands.get(command), "params", ())
+            for name in param.opts
+        ]
+        for command in (ctx.invoked_subcommand or "", "fit")
+    )
     copy = ctx.meta.get(STDIN)
     text = text.replace(copy, "stdin") if copy else text
     describe = _rows_in_file.get()
-    return command_line_words(replace_rows(text, describe) if describe else text, options)
+    text = replace_rows(text, describe) if describe else text
+    return command_line_words(text, options, fit_options)
 
 
 def progress() -> int:

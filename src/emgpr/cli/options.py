@@ -187,7 +187,13 @@ class EstimatorOptions:
         """Return the parts of a whole that are named in --composition."""
         if self.composition is None:
             return None
-        return [list(parse_names(self.composition, "--composition", self.columns()[1]) or ())]
+        parts = parse_names(self.composition, "--composition", self.columns()[1])
+        if len(parts) < 2:
+            raise UsageError(
+                f"--composition is {self.composition!r}; expected two or more outputs that are the "
+                "parts of a whole, such as sand,silt,clay."
+            )
+        return [parts]
 
     def output_transform(self, default: str | None) -> str | dict[str, str | None] | None:
         """Return one transform for all outputs, or a dict with the transform of each output.

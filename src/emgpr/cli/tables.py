@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from emgpr.inputs import DataWarning
     from emgpr.io.cells import Cells, WrongCell
 
-# If text makes up a smaller share of a column, it is reported here. The estimator rejects columns
-# with more text.
-MAX_TEXT_SHARE = 0.5
+MAX_TEXT_SHARE = 0.5  # in a column of numbers; otherwise it is a column of text
 MAX_ROWS_SHOWN, MAX_TEXTS_SHOWN, MAX_CODES = 5, 3, 8  # in messages
 
 
@@ -112,6 +110,7 @@ def _check_text(
     from pandas.api.types import is_datetime64_any_dtype
 
     from emgpr.io.cells import is_text_type, read_cells
+    from emgpr.io.row_names import rows_in_file
 
     found = {}
     for name in table.columns:
@@ -124,11 +123,17 @@ def _check_text(
         if not is_text_type(column.dtype):
             continue
         cells = read_cells(column, reading.decimal, assume=table.attrs.get("decimal_comma", False))
+        if cells.wrong is None:
+            continue
         n_wrong = sum(map(len, cells.wrong_rows.values()))
-        if cells.wrong is not None and (
-            cells.wrong.kind != "text" or n_wrong < MAX_TEXT_SHARE * cells.n_filled
-        ):
-            found[name] = cells
+        if cells.wrong.kind == "text" and n_wrong >= MAX_TEXT_SHARE * cells.n_filled:
+            option, remedy = ("-y", "") if name in outputs else ("-x", "encode it as numbers, or ")
+            raise ValueError(
+                f"Column {name!r} of {file} contains text, such as {cells.wrong.value!r} in "
+                f"{rows_in_file(file, [cells.wrong.row], **reading.layout())}; expected numbers. "
+                f"{(remedy + 'leave it out of ' + option).capitalize()}."
+            )
+        found[name] = cells
     if found:
         raise ValueError(_text_message(found, len(table), file, codes, reading))
 

@@ -82,7 +82,7 @@ def _read(
         warn(
             f"{file} is not encoded in UTF-8; it is read as a Western Windows file ({WESTERN}), "
             f"with {byte.decode(WESTERN, 'replace')!r} for the byte 0x{byte.hex()}. If this is "
-            "wrong, state the encoding (--encoding, or encoding= in Python)."
+            "wrong, pass the encoding, such as encoding='cp1250'."
         )
         return table
     except LookupError as error:
@@ -329,9 +329,9 @@ def _encoding_message(file: Path, encoding: str, error: UnicodeDecodeError) -> s
     byte = error.object[error.start : error.start + 1]
     return (
         f"{file} is not encoded in {encoding.upper()}: it contains the byte 0x{byte.hex()} "
-        f"({byte.decode(WESTERN, 'replace')!r} in Western Windows files). State its encoding "
-        "(--encoding, or encoding= in Python), or save it in UTF-8; in spreadsheets, choose the "
-        "format 'CSV UTF-8'."
+        f"({byte.decode(WESTERN, 'replace')!r} in Western Windows files). Pass its encoding, "
+        "such as encoding='cp1250', or save it in UTF-8; in spreadsheets, choose the format 'CSV "
+        "UTF-8'."
     )
 
 

@@ -110,7 +110,7 @@ class Log(_ParameterFree):
     def domain_error(self, output: str, rows: Array) -> str:
         """Return the error message for values that are not positive."""
         return (
-            f'output_transform="log" needs positive values, but output {output!r} has {len(rows)} '
+            f"The log transform needs positive values, but output {output!r} has {len(rows)} "
             f"values that are zero or negative, the first of them in {rows_from_zero(rows)}. "
             "Replace values below a detection limit with positive values or NaN, or choose another "
             "transform."
