@@ -115,14 +115,14 @@ def fit_lmc(
 ) -> FittedLMC:
     """Fit output transforms, latent processes, weights and noise, in this order."""
     order = OutputOrder.of_readings(table.Y, settings)
+    scaler, observations = standardise(table, settings, order, execution)
     table, settings = order.table(table), order.settings(settings)
-    scaler, observations = standardise(table, settings, execution)
     params = resolve_params(settings, observations)
     batches = partition(observations, params, settings, rng)
     largest = max(observations.n_sites, observations.n_outputs * max(map(len, batches)))
     with limit_threads(largest):
         learner, latents = fit_step_1(
-            observations, table.inputs, params, settings, scaler, rng, execution
+            observations, table.inputs, params, settings, order, scaler, rng, execution
         )
         params, start = initialise(latents, observations, params, settings)
         fit = fit_independent if not settings.couples_outputs else fit_step_2
@@ -186,6 +186,7 @@ def fit_step_1(
     inputs: InputSpec,
     params: ResolvedParams,
     settings: FitSettings,
+    order: OutputOrder,
     scaler: OutputScaler,
     rng: np.random.Generator,
     execution: Execution,
@@ -228,10 +229,11 @@ def fit_step_1(
             if message:
                 warn(message)
             latents = fit(kernels)
-    for i, latent in enumerate(latents):
-        if latent.message:
-            name = scaler.names[i % len(scaler.names)]
-            warn(f"Step 1 of output {name!r}: {latent.message}.", ConvergenceWarning)
+    D = len(scaler.names)
+    for i in sorted(range(len(latents)), key=lambda i: (i // D, order.columns[i % D])):
+        if latents[i].message:
+            text = f"Step 1 of output {scaler.names[i % D]!r}: {latents[i].message}."
+            warn(text, ConvergenceWarning)
     return learner, latents
 
 
@@ -337,7 +339,7 @@ def refine_weights(
             observations, batches, start, members, sweeps=params.refine,
             correlated=params.correlated, weak_prior=weak_prior, max_iter=settings.max_iter,
             output_names=names, latent_numbers=order.latent_numbers(len(start.kernels)),
-            execution=execution,
+            output_columns=order.columns, execution=execution,
         )  # fmt: skip
         message = f"Refinement: {refined.message}." if refined.message else ""
         return replace(refined, message=message)

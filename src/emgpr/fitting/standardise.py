@@ -8,6 +8,7 @@ from jaxtyping import Float
 from emgpr.arrays import limit_threads
 from emgpr.fitting.defaults import FitSettings
 from emgpr.fitting.input_columns import are_coordinates
+from emgpr.fitting.output_order import OutputOrder
 from emgpr.inputs import TrainingTable
 from emgpr.latents import column_scales
 from emgpr.observations import Observations
@@ -26,11 +27,21 @@ Array = np.ndarray
 
 
 def standardise(
-    table: TrainingTable, settings: FitSettings, execution: Execution
+    table: TrainingTable, settings: FitSettings, order: OutputOrder, execution: Execution
 ) -> tuple[OutputScaler, Observations]:
-    """Fit the output transforms and scales, and return them with the standardised readings."""
+    """Fit the output transforms and scales, and return them with the standardised readings.
+
+    The results are in the given order of the outputs, but error messages name the outputs in the
+    order of the columns.
+    """
+    as_given = table, settings
+    table, settings = order.table(table), order.settings(settings)
     with rows_of_table(table.inputs.rows):
-        scaler, Z = _scaled(table, settings, execution)
+        try:
+            scaler, Z = _scaled(table, settings, execution)
+        except ValueError:
+            _scaled(*as_given, execution)
+            raise
     if settings.normalize_y:  # rounding errors would give a constant output a tiny signal
         Z = np.where(is_constant(table.Y) & ~np.isnan(Z), 0.0, Z)
     return scaler, Observations.from_table(table.x, Z)
