@@ -44,6 +44,15 @@ Units = Annotated[
         "units in the table or model."
     ),
 ]
+Resolution = Annotated[
+    int | None,
+    typer.Option(
+        min=12,
+        max=1000,
+        help="Grid nodes along the longer side of the maps; default: 70 in a figure, and 40 to 200 "
+        "in a report, depending on the number of sites and the cost of predictions.",
+    ),
+]
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from emgpr.plots.latents import strongest_processes
 from emgpr.plots.panels import keep_first
 from emgpr.plots.surface import Locations
 from emgpr.plots.variograms import pairs_of
-from emgpr.report.charts import MAX_OUTPUTS, MIN_SIDE
+from emgpr.report.charts import MAX_OUTPUTS
 
 MAX_COLUMNS = 3  # number of panels side by side; with more, the text would be too small
 MAX_LATENTS = 6
@@ -91,7 +91,7 @@ def _draw_latents(
 ) -> Image | None:
     if model.n_features_in_ > 2:
         return None
-    locations = Locations.build(model, n_side=N_NODES_SIDE, min_side=MIN_SIDE)
+    locations = Locations.build(model, resolution=N_NODES_SIDE)
     height = 0.8 if locations.is_line else locations.aspect(units)[1]
     return _draw(
         len(strongest_processes(model.weights_, None, MAX_LATENTS)),
