@@ -152,8 +152,8 @@ def test_a_composition_of_one_part(here):
 @pytest.mark.parametrize(
     ("inputs", "outputs", "remedy"),
     [
-        ("Xloc,Yloc", "Cd,Rock", "expected numbers. Leave it out of -y."),
-        ("Xloc,Rock", "Cd", "expected numbers. Encode it as numbers, or leave it out of -x."),
+        ("Xloc,Yloc", "Cd,Rock", "or leave the column out of -y."),
+        ("Xloc,Rock", "Cd", "or leave the column out of -x."),
     ],
 )
 def test_a_column_of_text(here, inputs, outputs, remedy):

@@ -183,6 +183,24 @@ TABLES = {
         edit=(r"(\d\d)\.(\d\d)\.(\d{4})", r"\3-\2-\1"),
         x=(2, 3, 31, 365),
     ),
+    "empty fields that have no name": Read(
+        "x,y,Cd\n1.5,0,0.5,,,\n2.5,1,0.7,,,\n3.5,2,0.9,,,\n4.5,0,1.2,,,\n"
+    ),
+    "UTF-16 without a byte order mark, the larger byte first": Read(rows(*CD).encode("utf-16-be")),
+    "more empty fields than names": Read(
+        "x,y,Cd\n" + "".join(f"{i + 1.5},{i % 3},{cd},,,,,\n" for i, cd in enumerate(CD))
+    ),
+    "UTF-32": Read(rows(*CD).encode("utf-32")),
+    "a title of one word": Refused(
+        "Survey\n\n" + rows(*CD),
+        "column names in line 3, but they must come first. .*put # at the beginning",
+        edit=("Survey", "# Survey"),
+    ),
+    "a quotation mark that is not closed": Refused(
+        rows('"0.5', *CD[1:]),
+        "^emgpr: Line 2 of .* has a quotation mark that is not closed. Remove it",
+        edit=('"', ""),
+    ),
     "degrees and minutes": Refused(
         "x,y,Cd\n1°30'E,0,0.5\n2°30'E,1,0.7\n3°30'E,2,0.9\n4°30'E,0,1.2\n",
         "Write degrees as decimal numbers, such as 47.5",

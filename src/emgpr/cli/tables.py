@@ -127,11 +127,11 @@ def _check_text(
             continue
         n_wrong = sum(map(len, cells.wrong_rows.values()))
         if cells.wrong.kind == "text" and n_wrong >= MAX_TEXT_SHARE * cells.n_filled:
-            option, remedy = ("-y", "") if name in outputs else ("-x", "encode it as numbers, or ")
+            option = "-y" if name in outputs else "-x"
             raise ValueError(
                 f"Column {name!r} of {file} contains text, such as {cells.wrong.value!r} in "
                 f"{rows_in_file(file, [cells.wrong.row], **reading.layout())}; expected numbers. "
-                f"{(remedy + 'leave it out of ' + option).capitalize()}."
+                f"Replace the text with numbers, or leave the column out of {option}."
             )
         found[name] = cells
     if found:

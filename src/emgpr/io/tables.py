@@ -10,6 +10,7 @@ from pandas.api.types import is_numeric_dtype
 from emgpr.io.cells import is_text_type, read_text_columns
 from emgpr.io.delimited_text import SEPARATORS
 from emgpr.io.files import (
+    FileContentError,
     PathLike,
     existing_file,
     file_ending,
@@ -59,7 +60,13 @@ def read_table(
     layout = {"separator": separator, "decimal": decimal, "encoding": encoding}
     _check_layout(file, layout, is_text=file_format.is_text)
     with read_errors(file, file_format.name):
-        table = file_format.read(file, **(layout if file_format.is_text else {}))
+        try:
+            table = file_format.read(file, **(layout if file_format.is_text else {}))
+        except FileContentError as error:
+            line = file_format.find_header(file, columns or ())
+            if columns is None or line is None:
+                raise
+            raise FileContentError(_late_header_message(file, line)) from error
     if not len(table.columns):
         raise ValueError(f"{file} has no columns. Check that it is the right file.")
     if columns is not None:
@@ -151,6 +158,14 @@ def without_codes(table: pd.DataFrame, codes: Sequence[str]) -> pd.DataFrame:
     return clean
 
 
+def _late_header_message(file: Path, line: int) -> str:
+    """Return the error message for a header that is not in the first line."""
+    return (
+        f"{file} has its column names in line {line}, but they must come first. Delete the lines "
+        "above it, or put # at the beginning of each."
+    )
+
+
 def _no_column_message(
     file: Path, missing: Sequence[str], names: Sequence[str], line: int | None
 ) -> str:
@@ -160,10 +175,7 @@ def _no_column_message(
     "sites.csv has no column 'xloc' (did you mean 'Xloc'?); its columns are: Xloc, Cd."
     """
     if line is not None:
-        return (
-            f"{file} has its column names in line {line}, but they must come first. Delete the "
-            "lines above it, or put # at the beginning of each."
-        )
+        return _late_header_message(file, line)
     by_lower_case = {name.lower(): name for name in names}
     described = []
     for name in missing:
