@@ -140,6 +140,9 @@ def _rejects_data(error: ValueError) -> bool:
 
 def _message(error: BaseException) -> str:
     text, code = _with_notes(error), exit_code(error)
+    if isinstance(error, OSError) and error.strerror and text.startswith("[Errno"):
+        what = error.filename or "The output"
+        return f"{what} could not be read or written ({error.strerror}). Check the disk."
     if code == INTERRUPTED:
         return f"Interrupted. {text}"
     if isinstance(error, MemoryError):

@@ -1,7 +1,9 @@
 """Tables in the first sheet of an Excel workbook."""
 
 from collections import Counter
+from io import BytesIO
 from pathlib import Path
+from tempfile import gettempdir
 
 import pandas as pd
 
@@ -30,7 +32,15 @@ def _on_one_line(name: object) -> str:
 
 
 def _write(table: pd.DataFrame, path: Path) -> None:
-    table.to_excel(path, index=False, engine="openpyxl")
+    # On a full disk, openpyxl would leave an open file, whose closing fails when Python exits.
+    content = BytesIO()
+    try:
+        table.to_excel(content, index=False, engine="openpyxl")
+    except Exception as error:
+        if type(error).__name__ != "SerialisationError":  # of lxml, which may not be installed
+            raise
+        raise OSError(f"{error} in the temporary folder {gettempdir()}") from error
+    path.write_bytes(content.getvalue())
 
 
 FORMAT = TableFormat(

@@ -20,6 +20,10 @@ def existing_file(path: PathLike) -> Path:
     file = Path(path)
     if file.is_dir():
         raise FileNotFoundError(f"{file} is a folder; pass the path of a file.")
+    if file.is_symlink() and not file.exists():
+        raise FileNotFoundError(
+            f"{file} is a symbolic link to a file that does not exist. Correct the link."
+        )
     if not file.is_file():
         similar = get_close_matches(file.name, _names(file.parent), n=3)
         hint = f"Did you mean {' or '.join(similar)}?" if similar else "Check the path."
