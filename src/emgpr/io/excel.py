@@ -1,6 +1,7 @@
 """Tables in the first sheet of an Excel workbook."""
 
 from collections import Counter
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from tempfile import gettempdir
@@ -9,6 +10,8 @@ import pandas as pd
 
 from emgpr.io.base import TableFormat
 from emgpr.user_warnings import warn
+
+MAX_HEADER_ROWS = 120  # Only these rows are searched for the header.
 
 
 def _read(file: Path) -> pd.DataFrame:
@@ -25,6 +28,15 @@ def _read(file: Path) -> pd.DataFrame:
     table = table.set_axis([_on_one_line(name) for name in table.columns], axis=1)
     table.attrs["repeated"] = sorted(name for name, n in counts.items() if n > 1)
     return table
+
+
+def _find_header(file: Path, columns: Sequence[str]) -> int | None:
+    """Return the number of a row after the header that contains all these names, or None."""
+    cells = pd.read_excel(file, header=None, nrows=MAX_HEADER_ROWS, dtype=str, engine="openpyxl")
+    for number, row in enumerate(cells.to_numpy(), start=1):
+        if number > 1 and set(columns) <= {_on_one_line(name) for name in row}:
+            return number
+    return None
 
 
 def _on_one_line(name: object) -> str:
@@ -50,6 +62,7 @@ FORMAT = TableFormat(
     extra="excel",
     read=_read,
     write=_write,
+    find_header=_find_header,
     row_numbers=lambda file, rows: [row + 2 for row in rows],  # after the header, in row 1
     row_words="row {} of the sheet",
 )

@@ -75,8 +75,8 @@ def read_errors(file: Path, format_name: str) -> Iterator[None]:
     except Exception as error:  # Every library raises its own error classes.
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(
-            f"{file} cannot be read as {format_name} ({reason}). If it is a {format_name} file, it "
-            "is damaged or incomplete; download or create it again."
+            f"{file} cannot be read as {format_name} ({reason}). If this is its format, the "
+            "file is damaged or incomplete; download or create it again."
         ) from error
 
 

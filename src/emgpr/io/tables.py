@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
+from emgpr.io.base import TableFormat
 from emgpr.io.cells import is_text_type, read_text_columns
 from emgpr.io.delimited_text import SEPARATORS
 from emgpr.io.files import (
@@ -66,7 +67,7 @@ def read_table(
             line = file_format.find_header(file, columns or ())
             if columns is None or line is None:
                 raise
-            raise FileContentError(_late_header_message(file, line)) from error
+            raise FileContentError(_late_header_message(file, line, file_format)) from error
     if not len(table.columns):
         raise ValueError(f"{file} has no columns. Check that it is the right file.")
     if columns is not None:
@@ -74,7 +75,9 @@ def read_table(
         absent = [name for name in columns if name not in names]
         if absent:
             line = file_format.find_header(file, columns)
-            raise ValueError(_no_column_message(file, absent, names, line))
+            if line is not None:
+                raise ValueError(_late_header_message(file, line, file_format))
+            raise ValueError(_no_column_message(file, absent, names))
         repeated = [name for name in columns if name in table.attrs.get("repeated", [])]
         if repeated:
             raise ValueError(
@@ -158,24 +161,22 @@ def without_codes(table: pd.DataFrame, codes: Sequence[str]) -> pd.DataFrame:
     return clean
 
 
-def _late_header_message(file: Path, line: int) -> str:
-    """Return the error message for a header that is not in the first line."""
+def _late_header_message(file: Path, number: int, file_format: TableFormat) -> str:
+    """Return the error message for a header that is not in the first line or row."""
+    where = file_format.row_words.format(number)
+    comments = ", or put # at the beginning of each" if file_format.is_text else ""
     return (
-        f"{file} has its column names in line {line}, but they must come first. Delete the lines "
-        "above it, or put # at the beginning of each."
+        f"{file} has its column names in {where}, but they must come first. Delete the "
+        f"{where.split()[0]}s above it{comments}."
     )
 
 
-def _no_column_message(
-    file: Path, missing: Sequence[str], names: Sequence[str], line: int | None
-) -> str:
-    """Return the error message for missing columns, which suggests similar names or another header.
+def _no_column_message(file: Path, missing: Sequence[str], names: Sequence[str]) -> str:
+    """Return the error message for missing columns, which suggests similar names.
 
-    >>> _no_column_message(Path("sites.csv"), ["xloc"], ["Xloc", "Cd"], None)
+    >>> _no_column_message(Path("sites.csv"), ["xloc"], ["Xloc", "Cd"])
     "sites.csv has no column 'xloc' (did you mean 'Xloc'?); its columns are: Xloc, Cd."
     """
-    if line is not None:
-        return _late_header_message(file, line)
     by_lower_case = {name.lower(): name for name in names}
     described = []
     for name in missing:
