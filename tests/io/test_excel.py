@@ -49,7 +49,7 @@ def test_repeated_names_and_options_for_text_files_are_refused(tmp_path):
         read_table(tmp_path / "t.xlsx", decimal=",")
 
 
-@pytest.mark.parametrize("above", [[["Survey"], []], [["Place", None, "Metals"]]])
+@pytest.mark.parametrize("above", [[["Survey", "", ""], ["", "", ""]], [["Place", "", "Metals"]]])
 def test_a_header_below_other_rows_is_named(tmp_path, above):
     rows = [*above, ["day", "x", "Cd"], *TABLE.to_numpy().tolist()]
     pd.DataFrame(rows).to_excel(tmp_path / "t.xlsx", index=False, header=False)

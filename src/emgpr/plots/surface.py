@@ -51,7 +51,7 @@ class Locations:
     ) -> "Locations":
         """Combine the sites of a model with the given nodes or, by default, with a regular grid.
 
-        `resolution` is the number of nodes along the longer side of this grid.
+        `resolution` is the number of nodes along the longer side of this grid, or along a line.
         """
         check_keeps_readings(model)
         check_resolution(resolution)
@@ -159,14 +159,14 @@ def nodes_spanning(
 ) -> pd.DataFrame:
     """Return a regular grid inside the convex hull of the sites or, for one input, their range.
 
-    The longer side has `n_side` nodes. The shorter side has the same spacing, unless it would then
-    have fewer than `min_side` nodes, as can happen if the inputs have different units.
+    The longer side, or the line, has `n_side` nodes. The shorter side has the same spacing, unless
+    it would then have fewer than `min_side` nodes, as can happen if the inputs differ in unit.
     """
     low, high = sites.min().to_numpy(dtype=float), sites.max().to_numpy(dtype=float)
     flat = high <= low
     low, high = np.where(flat, low - 0.5, low), np.where(flat, high + 0.5, high)
     if len(low) == 1:
-        return pd.DataFrame(np.linspace(low, high, N_NODES_LINE), columns=sites.columns)
+        return pd.DataFrame(np.linspace(low, high, n_side or N_NODES_LINE), columns=sites.columns)
     step = (high - low).max() / ((n_side or N_NODES_SIDE) - 1)
     counts = np.maximum(min_side, np.round((high - low) / step).astype(int) + 1)
     sides = map(np.linspace, low, high, counts)

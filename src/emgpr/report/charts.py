@@ -75,7 +75,9 @@ def create_charts(
             "over all inputs, and plot slices of the result."
         )
         return Charts(None, note=note)
-    locations = Locations.build(model, resolution=resolution or nodes_per_side(model))
+    if resolution is None and X.shape[1] == 2:
+        resolution = nodes_per_side(model)
+    locations = Locations.build(model, resolution=resolution)
     shown = select_outputs(model.output_names_, outputs)
     values = _predict(model, locations, output_positions(model.output_names_, shown))
     # If there are too many sites to mark all of them, mark sites at equal intervals of the table.

@@ -91,7 +91,8 @@ def _draw_latents(
 ) -> Image | None:
     if model.n_features_in_ > 2:
         return None
-    locations = Locations.build(model, resolution=N_NODES_SIDE)
+    is_map = model.input_spec_.n_features == 2
+    locations = Locations.build(model, resolution=N_NODES_SIDE if is_map else None)
     height = 0.8 if locations.is_line else locations.aspect(units)[1]
     return _draw(
         len(strongest_processes(model.weights_, None, MAX_LATENTS)),
