@@ -160,3 +160,18 @@ def test_a_column_of_text(here, inputs, outputs, remedy):
     line = refuse(3, "fit", "jura.csv", "-x", inputs, "-y", outputs, "--check")
     assert line.startswith("emgpr: Column 'Rock' of jura.csv contains text, such as 'Sequanian' in")
     assert line.endswith(remedy)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (
+            ("--output-bounds", "0:5"),
+            "expected distinct names with values, such as A=0:100,B=none.",
+        ),
+        (("--transform", "Cd=log,=log"), "such as A=log,B=none."),
+        (("--units", "Cd=mg,=kg"), "such as A=mg/kg,B=km."),
+    ],
+)
+def test_pairs_are_explained_by_an_example_of_the_option(here, options, text):
+    assert refuse(2, "fit", "jura.csv", *COLUMNS, "-o", "m.emgpr", *options).endswith(text)

@@ -190,7 +190,8 @@ class EstimatorOptions:
         if self.output_bounds is None:
             return None
         outputs = self.columns()[1]
-        return parse_pairs(self.output_bounds, "--output-bounds", _parse_bounds, outputs)
+        example = "A=0:100,B=none"
+        return parse_pairs(self.output_bounds, "--output-bounds", _parse_bounds, outputs, example)
 
     def parts(self) -> list[list[str]] | None:
         """Return the parts of a whole that are named in --composition."""
@@ -219,7 +220,9 @@ class EstimatorOptions:
         if "=" not in self.transform:
             return _parse_transform(self.transform, "--transform")
         outputs = self.columns()[1]
-        named = parse_pairs(self.transform, "--transform", _parse_transform, outputs)
+        named = parse_pairs(
+            self.transform, "--transform", _parse_transform, outputs, "A=log,B=none"
+        )
         return dict.fromkeys(outputs, default) | named
 
 

@@ -199,7 +199,8 @@ def _total(labels: Sequence[str], parts: Float[Array, "N G"]) -> float:
     if len(rows):
         raise ValueError(
             f"A part of the composition {list(labels)} exceeds the total of {total:g} in "
-            f"{len(rows)} rows, the first of them {rows_from_zero(rows[:1])}. Correct these rows."
+            f"{len(rows)} rows, the first of them {rows_from_zero(rows[:1])}. Correct these "
+            "rows, or do not declare these outputs as the parts of a whole."
         )
     deviation = np.abs(sums[complete] / total - 1)
     if deviation.max() > MAX_DEVIATION:
