@@ -24,6 +24,10 @@ def existing_file(path: PathLike) -> Path:
         raise FileNotFoundError(
             f"{file} is a symbolic link to a file that does not exist. Correct the link."
         )
+    if file.exists() and not file.is_file():
+        raise FileNotFoundError(
+            f"{file} is a pipe or a device, not a file. Write its content to a file first."
+        )
     if not file.is_file():
         similar = get_close_matches(file.name, _names(file.parent), n=3)
         hint = f"Did you mean {' or '.join(similar)}?" if similar else "Check the path."

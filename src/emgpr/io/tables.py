@@ -21,6 +21,14 @@ from emgpr.io.files import (
 from emgpr.io.registry import TABLE_FORMATS
 from emgpr.user_warnings import warn
 
+# The first bytes of files that are mistaken for text.
+BINARY = {
+    b"PK\x03\x04": "an Excel workbook (.xlsx) or another archive",
+    b"\xd0\xcf\x11\xe0": "an Excel workbook in the old format (.xls)",
+    b"PAR1": "a Parquet file (.parquet)",
+    b"\x89HDF": "a NetCDF or HDF5 file (.nc)",
+    b"%PDF": "a PDF document",
+}
 MAX_NAMES = 30  # maximum number of column names in an error message
 
 
@@ -60,6 +68,8 @@ def read_table(
     file_format.check_installed("Reading")
     layout = {"separator": separator, "decimal": decimal, "encoding": encoding}
     _check_layout(file, layout, is_text=file_format.is_text)
+    if file_format.is_text:
+        _check_is_text(file)
     with read_errors(file, file_format.name):
         try:
             table = file_format.read(file, **(layout if file_format.is_text else {}))
@@ -111,6 +121,18 @@ def _check_layout(file: Path, layout: dict[str, str | None], *, is_text: bool) -
         )
     if separator is not None and SEPARATORS.get(separator, separator) == layout["decimal"]:
         raise ValueError("The separator and the decimal mark are the same; expected two different.")
+
+
+def _check_is_text(file: Path) -> None:
+    """Raise if the first bytes of a file are those of a binary format."""
+    with file.open("rb") as content:
+        start = content.read(max(map(len, BINARY)))
+    for beginning, kind in BINARY.items():
+        if start.startswith(beginning):
+            raise ValueError(
+                f"{file} is not a text file, but {kind}. Use the ending of its format in the name "
+                "of the file, or save the table as CSV."
+            )
 
 
 def _interpret(
