@@ -114,3 +114,10 @@ def test_messages_count_rows_of_other_files_from_one(here):
     pd.read_csv("jura.csv").assign(Xloc=lambda t: t["Xloc"].drop([4])).to_parquet("t.parquet")
     stderr = succeed("fit", "t.parquet", *CHECK).stderr
     assert "rows (row 5 (counted from 1)) have no coordinates" in stderr
+
+
+def test_a_table_without_column_names(here):
+    lines = (here / "jura.csv").read_text().splitlines()[1:]
+    (here / "t.csv").write_text("\n".join(",".join(line.split(",")[:2]) for line in lines))
+    line = refuse(3, "fit", "t.csv", *CHECK)
+    assert line.endswith("If these are values, insert a line with column names above them.")

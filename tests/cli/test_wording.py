@@ -175,3 +175,11 @@ def test_a_column_of_text(here, inputs, outputs, remedy):
 )
 def test_pairs_are_explained_by_an_example_of_the_option(here, options, text):
     assert refuse(2, "fit", "jura.csv", *COLUMNS, "-o", "m.emgpr", *options).endswith(text)
+
+
+def test_codes_in_known(here):
+    table = pd.read_csv("new.csv")
+    table.loc[3, "Ni"] = -9999
+    table.to_csv("codes.csv", index=False)
+    line = refuse(3, "predict", "jura.emgpr", "--at", "codes.csv", "--known", "Ni", "-o", "p.csv")
+    assert line.startswith("emgpr: Column 'Ni' holds -9999 (1 of")

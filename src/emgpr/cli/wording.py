@@ -69,6 +69,7 @@ PHRASES = (
         r"\bInput \w+ contains infinity or a value too large for dtype\('float64'\)",
         "The table contains infinity or a number that is too large",
     ),
+    (r"\bobserved (?=(['\"]).*?\1 holds )", "Column "),
     (r"\bits bounds are None\b", "its bounds are none"),
     (r"\bwithin max_iter=(\d+)", r"within \1 iterations"),
     (r"\bSet n_members or batch_size to\b", "Set n_members to"),

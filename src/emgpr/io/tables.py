@@ -208,4 +208,7 @@ def _no_column_message(file: Path, missing: Sequence[str], names: Sequence[str])
     listed = ", ".join(names[:MAX_NAMES])
     listed += f", … ({len(names)} in all)" if len(names) > MAX_NAMES else ""
     columns = "columns" if len(missing) > 1 else "column"
-    return f"{file} has no {columns} {', '.join(described)}; its columns are: {listed}."
+    numbers = pd.to_numeric(pd.Series(list(names), dtype=object), errors="coerce")
+    remedy = " If these are values, insert a line with column names above them."
+    remedy = remedy if numbers.notna().all() else ""
+    return f"{file} has no {columns} {', '.join(described)}; its columns are: {listed}.{remedy}"
