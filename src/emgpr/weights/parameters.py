@@ -94,8 +94,9 @@ class ParameterVector:
         names += [correlation] * n_correlations
         places = [*((0, q) for q, _ in numbered), *((1, column) for column in columns)]
         places += [(2, 0)] * n_correlations
-        listed = sorted(range(len(names)), key=lambda i: places[i])
-        return cls(start, noise, bounds, tuple(names), tuple(listed))
+        in_order = latent_numbers is None and output_columns is None
+        listed = () if in_order else tuple(sorted(range(len(names)), key=lambda i: places[i]))
+        return cls(start, noise, bounds, tuple(names), listed)
 
     @property
     def n_kernel_parameters(self) -> int:
