@@ -139,7 +139,7 @@ def test_errors_in_a_block_say_where_its_rows_start(kind, model):
     predict = model.predict if kind == "array" else model.predict_frame
     with pytest.raises(ValueError, match=r"NaN: input column 'north', row 10") as caught:
         predict(lazy).compute()
-    assert caught.value.__notes__ == ["Rows are counted from row 0 of block 2 of the locations."]
+    assert caught.value.__notes__ == ["Row 0 is the first row of block 2 of the locations."]
 
 
 def test_invalid_requests_are_rejected_at_once(model):

@@ -143,12 +143,12 @@ def array_and_head(table: Any, arrays: Any) -> tuple[Any, Any]:
 
 @contextmanager
 def one_block(start: str) -> Iterator[None]:
-    """Process a block with one thread; add to errors where the numbering of rows starts."""
+    """Process a block with one thread; add to errors which row of the table is row 0."""
     try:
         with limit_threads(0):
             yield
     except Exception as error:
-        error.add_note(f"Rows are counted from {start}.")
+        error.add_note(f"Row 0 is {start}.")
         raise
 
 
@@ -205,7 +205,7 @@ def _frame_of_block(
 
 
 def _start_of_block(block: int) -> str:
-    return f"row 0 of block {block} of the locations"
+    return f"the first row of block {block} of the locations"
 
 
 def _evaluate_cells(

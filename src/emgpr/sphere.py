@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from emgpr.row_numbers import rows_from_zero
+
 Array = np.ndarray
 
 RADIUS = 6371.0088  # km: the mean radius of the Earth
@@ -33,9 +35,9 @@ def on_sphere(longitude: Any, latitude: Any) -> Float[Array, "N 3"] | pd.DataFra
         outside = np.flatnonzero(np.abs(values) > limit)
         if len(outside):
             raise ValueError(
-                f"{name} contains {values[outside[0]]:g} (row {outside[0]}); expected degrees from "
-                f"{-limit:g} to {limit:g}. Check that longitude and latitude are not exchanged "
-                "and are in degrees."
+                f"{name} contains {values[outside[0]]:g} in {rows_from_zero(outside[:1])}; "
+                f"expected degrees from {-limit:g} to {limit:g}. Check that longitude and latitude "
+                "are not exchanged and are in degrees."
             )
     phi, theta = np.radians(lon), np.radians(lat)
     x, y, z = np.cos(theta) * np.cos(phi), np.cos(theta) * np.sin(phi), np.sin(theta)

@@ -49,7 +49,11 @@ def interrupt():
     ("error", "code", "text"),
     [
         (ModelFileError("m.emgpr is damaged. Copy it again."), 3, "m.emgpr is damaged. Copy it"),
-        (FileNotFoundError(2, "No such file", "a.csv"), 3, "No such file: 'a.csv'"),
+        (
+            FileNotFoundError(2, "No such file", "a.csv"),
+            3,
+            "a.csv could not be read or written (No such",
+        ),
         (NumericalError("The covariance is not positive definite."), 4, "not positive definite"),
         (np.linalg.LinAlgError("Singular matrix"), 4, "Singular"),
         (interrupt(), 130, "Interrupted. Finished members are stored in a.ck."),
@@ -126,7 +130,7 @@ def test_a_warning_is_one_line_printed_once(run_demo):
         (["--no-such", "demo"], "--no-such. Help: emgpr --help"),
         (["dmo"], "No such command 'dmo'."),
         (["swath", "a.h5"], "Missing argument"),
-        (["reproduce", "jura", "--n-jobs", "0"], "expected 1 or more processes, or -1"),
+        (["reproduce", "jura", "--n-jobs", "0"], "Expected 1 or more processes, or -1"),
         (["reproduce", "jura", "--restarts", "none"], "--restarts"),
         (["reproduce", "atms"], "--tdr"),
     ],

@@ -75,3 +75,14 @@ def test_a_device_is_not_replaced(here):
 def test_force_replaces(here):
     succeed(*PREDICT, "-o", "new.csv", "--force")
     assert "Cd_std" in (here / "new.csv").read_text()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs symbolic links")
+def test_links_to_nothing(here):
+    (here / "gone.csv").symlink_to("nowhere/gone.csv")
+    line = refuse(3, "predict", "jura.emgpr", "--at", "gone.csv", "-o", "p.csv")
+    assert line.endswith(
+        "gone.csv is a symbolic link to a file that does not exist. Correct the link."
+    )
+    line = refuse(2, *PREDICT, "-o", "gone.csv")
+    assert line.endswith("nowhere; create it first. Use another name or folder.")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("resource")
-for package in ("xarray", "h5netcdf", "zarr", "rasterio", "pyarrow", "jinja2"):
+for package in ("xarray", "h5netcdf", "zarr", "rasterio", "pyarrow", "jinja2", "openpyxl"):
     pytest.importorskip(package)
 
 FIT = "fit jura.csv -x Xloc,Yloc -y Cd,Ni,Zn --log --paper"
@@ -16,6 +16,7 @@ COMMANDS = {
     "p.csv": "predict jura.emgpr --at new.csv -o p.csv",
     "p.csv.gz": "predict jura.emgpr --at new.csv -o p.csv.gz",
     "p.parquet": "predict jura.emgpr --at new.csv -o p.parquet",
+    "p.xlsx": "predict jura.emgpr --at new.csv -o p.xlsx",
     "p.nc": "predict jura.emgpr --at new.csv -o p.nc",
     "m.nc": "grid jura.emgpr --spacing 0.2 -o m.nc",
     "m.tif": "grid jura.emgpr --spacing 0.2 -o m.tif",
@@ -70,6 +71,7 @@ def test_full_disk(here):
     command = [sys.executable, "-c", SCRIPT, json.dumps(COMMANDS), FIT]
     result = subprocess.run(command, capture_output=True, text=True, cwd=here, check=False)
     assert result.returncode == 0, result.stderr[-2000:]  # in particular, no crash at the end
+    assert "Exception ignored" not in result.stderr
     endings = json.loads(result.stdout)
     assert set(endings) == {*COMMANDS, "fit.checkpoint", "rows.jsonl"}
     for name, (code, messages) in endings.items():
@@ -89,4 +91,5 @@ def test_stdout_to_a_full_disk(here):
         result = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert result.returncode == 3, result.stderr
     assert result.stderr.startswith("emgpr: ")
-    assert "No space left" in result.stderr
+    line = "The output could not be read or written (No space left on device). Check the disk."
+    assert result.stderr.splitlines()[-1] == f"emgpr: {line}"

@@ -45,7 +45,7 @@ def test_units_are_stored_and_used_by_other_commands(here):
 
 def test_units_of_unknown_columns_are_refused(here):
     options = (*COLUMNS, "--units", "Pb=g", "-o", "m.emgpr")
-    assert "--units has 'Pb'; expected one of Cd" in refuse(2, "fit", "jura.csv", *options)
+    assert "--units contains 'Pb'; expected one of Cd" in refuse(2, "fit", "jura.csv", *options)
 
 
 def test_semicolons_and_decimal_commas_make_the_same_model(here):

@@ -45,11 +45,11 @@ def test_bounds_two_spacings_and_units_of_a_model_without_training_data(here):
     [
         (2, ("--spacing", "0"), "expected one or two positive distances"),
         (2, ("--spacing", "1,2,3"), "or two"),
-        (2, ("--spacing", "inf"), "has 'inf'; expected a finite number"),
+        (2, ("--spacing", "inf"), "contains 'inf'; expected a finite number"),
         (3, ("--spacing", "1e-6"), "Check that the spacing"),
         (2, ("--bounds", "1,2"), "west,south,east,north"),
         (2, ("-o", "g.png"), "expected one of .nc"),
-        (2, ("--units", "Pb=g"), "--units has 'Pb'"),
+        (2, ("--units", "Pb=g"), "--units contains 'Pb'"),
         (3, ("--inside", "n"), "no file n"),
     ],
 )

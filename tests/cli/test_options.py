@@ -58,8 +58,8 @@ def test_options_are_parameters_of_the_estimator(options, params):
     [
         ({"inputs": None}, "No columns are given. Give the inputs with -x"),
         ({"inputs": "Cd"}, "'Cd' is in -x and in -y"),
-        ({"transform": "lg"}, "has 'lg'; expected one of auto, none, softplus, log"),
-        ({"transform": "Pb=log"}, "--transform has 'Pb'; expected one of Cd, Ni."),
+        ({"transform": "lg"}, "contains 'lg'; expected one of auto, none, softplus, log"),
+        ({"transform": "Pb=log"}, "--transform contains 'Pb'; expected one of Cd, Ni."),
         ({"transform": "log", "log": True}, "only one of the two"),
     ],
 )

@@ -13,13 +13,13 @@ def test_names_are_not_empty_and_different(text):
 
 
 def test_names_are_among_the_known_ones():
-    with pytest.raises(UsageError, match=r"--known has 'Pb'; expected one of Cd, Ni\."):
+    with pytest.raises(UsageError, match=r"--known contains 'Pb'; expected one of Cd, Ni\."):
         parse_names("Cd,Pb", "--known", ["Cd", "Ni"])
 
 
 @pytest.mark.parametrize("text", ["much", "nan", "inf", "", "1,,2"])
 def test_numbers_are_finite(text):
-    with pytest.raises(UsageError, match=r"--spacing has '.*'; expected a finite number"):
+    with pytest.raises(UsageError, match=r"--spacing contains '.*'; expected a finite number"):
         parse_numbers(text, "--spacing")
 
 
@@ -30,6 +30,6 @@ def test_pairs_have_a_name_and_a_value(text):
 
 
 def test_units_are_those_of_known_columns():
-    with pytest.raises(UsageError, match=r"--units has 'Pb'; expected one of Cd, Xloc\."):
+    with pytest.raises(UsageError, match=r"--units contains 'Pb'; expected one of Cd, Xloc\."):
         parse_units("Pb=g", ["Cd"], ["Xloc"])
     assert parse_units(None, ["Cd"], ["Xloc"]) is None

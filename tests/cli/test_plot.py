@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from emgpr.cli.plot import Picture
+from emgpr.plots.surface import Locations
 
 from .commands import refuse, succeed
 
@@ -43,12 +44,31 @@ def test_calibration_has_a_panel_for_each_output_shown(here):
     assert heights["Cd"] < heights["Cd,Ni,Zn"]
 
 
+@pytest.mark.parametrize("what", ["maps", "latents"])
+def test_a_finer_map_has_more_nodes(here, what, monkeypatch):
+    built = []
+    build = Locations.build
+
+    def watched(*args, **kwargs):
+        built.append(build(*args, **kwargs))
+        return built[-1]
+
+    monkeypatch.setattr(Locations, "build", watched)
+    for options in ((), ("--resolution", "12"), ("--resolution", "90")):
+        succeed("plot", "jura.emgpr", what, *options, "--dpi", "20", "-o", "p.png", "--force")
+    sides = [locations.nodes["Yloc"].nunique() for locations in built]
+    assert sides[1] < sides[0] < sides[2]
+    assert 85 <= sides[2] <= 90  # The corners of the grid are outside the convex hull.
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
         (("map",), "'maps'"),
-        (("maps", "--outputs", "Pb"), "--outputs has 'Pb'"),
-        (("maps", "--units", "Pb=g"), "--units has 'Pb'"),
+        (("maps", "--outputs", "Pb"), "--outputs contains 'Pb'"),
+        (("maps", "--units", "Pb=g"), "--units contains 'Pb'"),
+        (("maps", "--resolution", "5"), "'--resolution': Input should be greater than or equal"),
+        (("shares", "--resolution", "50"), "--resolution applies only to maps and latents."),
     ],
 )
 def test_wrong_usage(here, arguments, text):

@@ -89,7 +89,7 @@ def test_known_outputs_are_used_and_rows_stay_in_order(here):
     write_table(new, "some.csv")
     options = ("--known", "Ni,Zn", "--quantiles", "0.05,0.95", "--above", "Cd=0.8")
     result = succeed("predict", "jura.emgpr", "--at", "some.csv", *options, "-o", "p.csv")
-    assert "1 of 20 rows (9) have no coordinates; they get no predictions." in result.stderr
+    assert "1 of 20 rows (line 10) have no coordinates; they get no predictions." in result.stderr
     table, complete = read_table("p.csv"), new["Xloc"].notna()
     model = emgpr.load("jura.emgpr")
     X, known = new.loc[complete, ["Xloc", "Yloc"]], new.loc[complete, ["Ni", "Zn"]]
@@ -108,11 +108,11 @@ def test_a_model_without_training_data_predicts(here):
 @pytest.mark.parametrize(
     ("code", "options", "text"),
     [
-        (2, ("--outputs", "Pb"), "--outputs has 'Pb'; expected one of Cd, Ni, Zn."),
-        (2, ("--known", "Pb"), "--known has 'Pb'; expected one of Cd, Ni, Zn."),
+        (2, ("--outputs", "Pb"), "--outputs contains 'Pb'; expected one of Cd, Ni, Zn."),
+        (2, ("--known", "Pb"), "--known contains 'Pb'; expected one of Cd, Ni, Zn."),
         (3, ("--known", "Cd"), "no column 'Cd'"),
-        (2, ("--above", "Pb=1"), "--above has 'Pb'"),
-        (2, ("--above", "Cd=much"), "has 'much'; expected a finite number"),
+        (2, ("--above", "Pb=1"), "--above contains 'Pb'"),
+        (2, ("--above", "Cd=much"), "contains 'much'; expected a finite number"),
         (2, ("--quantiles", "5,95"), "between 0 and 1"),
         (3, ("--at", "amsua.csv"), "no columns 'Xloc'"),
         (3, ("--at", "gaps.csv"), "has all coordinates"),
@@ -127,7 +127,7 @@ def test_known_outputs_that_look_like_codes_for_missing_values(here):
     new = read_table("new.csv")
     write_table(new.assign(Ni=new["Ni"].where(new.index != 3, 9999.0)), "coded.csv")
     arguments = ("predict", "jura.emgpr", "--at", "coded.csv", "--known", "Ni", "-o", "p.csv")
-    assert "Add --missing 9999, or --missing none" in refuse(3, *arguments)
+    assert "Leave these cells empty, or add --missing 9999." in refuse(3, *arguments)
     assert succeed(*arguments, "--missing", "9999").stderr == ""
     kept = succeed(*arguments, "--missing", "none", "--force")
     assert "emgpr: warning: " in kept.stderr

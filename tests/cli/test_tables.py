@@ -19,7 +19,7 @@ def with_units(table):
         (replaced("Cd", 4, "low"), (), "contains text in 1 of 87 rows ('low'); the first is 'low'"),
         (replaced("Cd", 4, "low"), ("--missing", "-1"), "or add --missing '-1,low'"),
         (with_units, (), "apparently units. Delete that row, or add --missing 'km,mg/kg'"),
-        (lambda t: t.assign(Xloc="1,200.5"), (), "'1,200.5' in row 1. It has thousands separators"),
+        (lambda t: t.assign(Xloc="1,200.5"), (), "'1,200.5' in line 2. It has thousands"),
         (lambda t: t.assign(Cd="2024-05-01"), (), "contains dates (2024-05-01), which can only be"),
         (lambda t: t.assign(Cd=20240501), (), "Output 'Cd' contains dates written as numbers"),
         (replaced("Cd", 4, -0.1), ("--log",), "needs positive values"),
@@ -50,7 +50,7 @@ def test_codes_for_missing_values_are_refused_unless_missing_says_what_they_are(
     file = changed(with_codes)
     line = refuse(3, "fit", file, *CHECK)
     assert "'Cd' contains 1e+30 (2 of 87 values)" in line
-    assert line.endswith("Add --missing 1e+30,-9999, or --missing none if these are measurements.")
+    assert "Leave these cells empty, or add --missing 1e+30,-9999. If these are" in line
     removed = succeed("fit", file, *CHECK, "--missing", "-9999,1e30")
     assert removed.stderr == ""
     assert "\nZn        84        3 " in removed.stdout
@@ -63,7 +63,7 @@ def test_rows_without_coordinates_are_left_out_with_a_warning(here):
     result = succeed("fit", changed(lambda t: t.assign(Xloc=t["Xloc"].drop(rows))), *CHECK)
     assert "81 rows; 81 locations" in result.stdout
     assert (
-        "6 of 87 rows (8, 10, 21, 31, 41, …) have no coordinates; they are ignored."
+        "6 of 87 rows (lines 9, 11, 22, 32, 42, …) have no coordinates; they are ignored."
         in result.stderr
     )
 
@@ -81,3 +81,43 @@ def test_names_that_contain_commas_are_quoted(here):
     file = changed(lambda t: t.rename(columns={"Zn": "Zn, total"}))
     columns = ("-x", "Xloc,Yloc", "-y", 'Cd,"Zn, total"')
     assert "Zn, total" in succeed("fit", file, *columns, "--check").stdout
+
+
+def test_messages_name_lines_of_the_file(here):
+    def change(table):
+        table.loc[2, ["Cd", "Ni", "Zn"]] = None
+        table.loc[5, "Xloc"] = None
+        table.loc[[7, 9], "Cd"] = 0.0
+        return table
+
+    table = (here / changed(change)).read_text().splitlines()
+    (here / "t.csv").write_text("\n".join(["# Jura", *table[:4], "", *table[4:]]) + "\n")
+    checked = succeed("fit", "t.csv", *CHECK).stderr
+    assert "1 of 87 rows (line 9) have no coordinates" in checked
+    assert "Nothing was measured in 1 of 86 rows, which are ignored: line 5." in checked
+    for command in (("fit", "t.csv", *CHECK), ("validate", "t.csv", *COLUMNS, "--folds", "2")):
+        line = refuse(3, *command, "--log")
+        assert "the first of them in lines 11, 13" in line
+        assert "counted" not in line
+
+
+def test_messages_name_rows_of_a_sheet(here):
+    pytest.importorskip("openpyxl")
+    frame = pd.read_csv("jura.csv").astype({"Cd": object})
+    frame.loc[4, "Cd"] = "low"
+    frame.to_excel("t.xlsx", index=False)
+    assert "the first is 'low' in row 6 of the sheet." in refuse(3, "fit", "t.xlsx", *CHECK)
+
+
+def test_messages_count_rows_of_other_files_from_one(here):
+    pytest.importorskip("pyarrow")
+    pd.read_csv("jura.csv").assign(Xloc=lambda t: t["Xloc"].drop([4])).to_parquet("t.parquet")
+    stderr = succeed("fit", "t.parquet", *CHECK).stderr
+    assert "rows (row 5 (counted from 1)) have no coordinates" in stderr
+
+
+def test_a_table_without_column_names(here):
+    lines = (here / "jura.csv").read_text().splitlines()[1:]
+    (here / "t.csv").write_text("\n".join(",".join(line.split(",")[:2]) for line in lines))
+    line = refuse(3, "fit", "t.csv", *CHECK)
+    assert line.endswith("If these are values, insert a line with column names above them.")

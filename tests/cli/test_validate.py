@@ -90,7 +90,7 @@ def test_a_single_output_is_not_compared_with_icm(here, monkeypatch):
     [
         (("jura.csv",), "give its columns with -x and -y"),
         (("jura.csv", "-y", "Cd"), "give its columns with -x and -y"),
-        (("jura.emgpr", "--outputs", "Pb"), "--outputs has 'Pb'; expected one of Cd, Ni, Zn."),
+        (("jura.emgpr", "--outputs", "Pb"), "--outputs contains 'Pb'; expected one of Cd, Ni, Zn."),
         (("jura.emgpr", "--exact", "--outputs", "Cd"), "--exact compares all outputs"),
         (("jura.emgpr", "--log"), "since it contains its settings and data"),
         (("jura.emgpr", "--folds", "3"), "since it contains its settings and data"),

@@ -63,7 +63,7 @@ def test_by_block_at_most_half_as_many_blocks_as_sites_are_left_out(table):
         (5, "by=5; expected .*spatial_blocks"),
         (np.zeros((12, 2)), r"by \(shape \(12, 2\)\); expected"),
         (np.arange(11), "by has 11 labels; expected .* 12 labels"),
-        ([1, np.nan] * 6, r"no label for 5 rows .* first of which are \[1, 5, 7, 9, 11\]"),
+        ([1, np.nan] * 6, r"no label for 5 rows .* first of them rows 1, 5, 7, 9, 11 "),
         (["a"] * 12, "all readings into one group, 'a'"),
     ],
 )

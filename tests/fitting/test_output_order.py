@@ -4,6 +4,7 @@ Set EMGPR_PERMUTATIONS=20 to try that many tables.
 """
 
 import os
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process.kernels import RBF, Matern
 
-from emgpr import EMGPR
+from emgpr import EMGPR, IndependentGP
 from emgpr.fitting.defaults import FitSettings
 from emgpr.fitting.output_order import OutputOrder
 
@@ -81,3 +82,34 @@ def test_lists_for_each_output_follow_their_outputs():
     assert upper[:, 2].max() <= 1000
     mean = model.training_data()[1]
     assert_allclose(mean, Y, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"output_bounds": {"z": (0, 1)}}, r"expected any of \['c', 'a', 'b'\]"),
+        ({"output_transform": {"z": "log"}}, r"\['c', 'a', 'b'\]"),
+        ({"compositions": [["a", "z"]]}, r"expected names among \['c', 'a', 'b'\]"),
+        ({"output_transform": "log"}, "but output 'c' has 1 values"),
+        ({"output_bounds": (0, None)}, "Output 'c' has 1 readings"),
+    ],
+)
+def test_messages_list_the_outputs_in_the_order_of_the_columns(settings, message):
+    X, Y = np.arange(6.0)[:, None], np.tile(np.arange(6.0) + 1, (3, 1)).T
+    Y[:, 0], Y[2] = Y[::-1, 0], -1.0
+    table = pd.DataFrame(Y, columns=["c", "a", "b"])
+    assert OutputOrder.of_readings(Y, FitSettings()).columns.tolist() != [0, 1, 2]
+    with pytest.raises(ValueError, match=message):
+        EMGPR(**settings).fit(X, table)
+
+
+def test_warnings_of_step_1_follow_the_order_of_the_columns():
+    X, Y, order = coupled(2)
+    names = ["c", "a", "b"][: Y.shape[1]]
+    for columns in (np.arange(len(names)), order):
+        frame = pd.DataFrame(Y[:, columns], columns=names)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            IndependentGP(kernel=RBF(), max_iter=1, n_restarts=1, random_state=0).fit(X, frame)
+        said = [str(warning.message) for warning in caught]
+        assert [text.split("'")[1] for text in said if text.startswith("Step 1")] == names

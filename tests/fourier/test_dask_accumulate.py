@@ -214,7 +214,7 @@ def test_errors_in_a_block_tell_where_it_begins():
     bad.iloc[300, 1] = np.nan
     with pytest.raises(ValueError, match="NaN: input column 'north', row 108") as error:
         quick().fit(dd.from_pandas(bad, npartitions=4), as_frame(METALS))
-    assert error.value.__notes__[0] == "Rows are counted from row 192 of the table."
+    assert error.value.__notes__[0] == "Row 0 is row 192 of the table."
     far = OnePassGP(box=([0, 0], [0.3, 0.3]))
     with pytest.raises(ValueError, match="too far outside"):
         far.fit(as_array(SITES), as_array(METALS))

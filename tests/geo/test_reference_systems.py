@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from emgpr import EMGPR
+from emgpr.geo.reference_systems import cf_grid_mapping
 
 pytest.importorskip("pyproj")
 
@@ -20,3 +21,10 @@ pytest.importorskip("pyproj")
 def test_unsuitable_reference_systems_are_rejected_before_any_work(crs, message):
     with pytest.raises(ValueError, match=message):
         EMGPR(crs=crs).fit(np.zeros((3, 2)), np.zeros((3, 1)))
+
+
+def test_a_grid_whose_parameters_are_unknown_to_cf_is_described_by_its_wkt(recwarn):
+    """The Swiss grid has an angle that CF lacks."""
+    attributes = cf_grid_mapping("EPSG:2056")
+    assert "Angle from Rectified to Skew Grid" in attributes["crs_wkt"]
+    assert not recwarn

@@ -111,7 +111,7 @@ SUSPICIOUS = {
     "rows without a reading": (
         X,
         np.where(np.isin(np.arange(18), [3, 7, 8])[:, None], np.nan, Y),
-        ["Nothing was measured in 3 of 18 rows (the first are [3, 7, 8]), which are ignored*"],
+        ["Nothing was measured in 3 of 18 rows, which are ignored: rows 3, 7, 8 (*"],
     ),
     "a constant output": (
         X,

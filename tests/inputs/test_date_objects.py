@@ -16,9 +16,9 @@ from emgpr.inputs.date_objects import check_no_dates
 )
 def test_dates_are_refused_with_their_place(value):
     table = np.array([[1.0, 2.0], [3.0, value]], dtype=object)
-    with pytest.raises(ValueError, match=r"X contains the date .* \(row 1, column 1\)"):
+    with pytest.raises(ValueError, match=r"X contains the date .* in row 1, column 1 .*"):
         check_no_dates(table, "X")
-    with pytest.raises(ValueError, match=r"y contains the date .* \(row 1, column 0\)"):
+    with pytest.raises(ValueError, match=r"y contains the date .* in row 1, column 0 .*"):
         check_no_dates(table[:, 1], "y")
 
 

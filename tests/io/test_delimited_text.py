@@ -76,7 +76,7 @@ def test_another_encoding_is_read_with_a_warning_or_as_stated(tmp_path):
     with pytest.raises(ValueError, match=r"encoding 'none' is unknown; expected a name such as"):
         read_table(file, encoding="none")
     file.write_bytes(b"x,y\n1,\x81\n")  # not in cp1252 either
-    with pytest.raises(ValueError, match=r"not encoded in UTF-8: .* 0x81 .*--encoding"):
+    with pytest.raises(ValueError, match=r"not encoded in UTF-8: .* 0x81 .*encoding="):
         read_table(file)
 
 
@@ -113,7 +113,7 @@ def test_options_that_cannot_be_are_refused(tmp_path, options, message):
 
 def test_quotes_that_are_not_closed_are_named(tmp_path):
     (tmp_path / "t.csv").write_text('x,of\n1,"clay\n2,sand\n')
-    with pytest.raises(ValueError, match=r"cannot be read as CSV .*Check its quotes"):
+    with pytest.raises(ValueError, match=r"Line 2 of .* has a quotation mark that is not closed"):
         read_table(tmp_path / "t.csv")
 
 

@@ -47,3 +47,14 @@ def test_repeated_names_and_options_for_text_files_are_refused(tmp_path):
         read_table(tmp_path / "t.xlsx", ["Cd"])
     with pytest.raises(ValueError, match="is not a text file, so its decimal cannot be set"):
         read_table(tmp_path / "t.xlsx", decimal=",")
+
+
+@pytest.mark.parametrize("above", [[["Survey", "", ""], ["", "", ""]], [["Place", "", "Metals"]]])
+def test_a_header_below_other_rows_is_named(tmp_path, above):
+    rows = [*above, ["day", "x", "Cd"], *TABLE.to_numpy().tolist()]
+    pd.DataFrame(rows).to_excel(tmp_path / "t.xlsx", index=False, header=False)
+    place = f"column names in row {len(above) + 1} of the sheet, but they must come first. "
+    with pytest.raises(ValueError, match=f"{place}Delete the rows above it.$"):
+        read_table(tmp_path / "t.xlsx", ["day", "x", "Cd"])
+    with pytest.raises(ValueError, match="has no column 'Zn'"):
+        read_table(tmp_path / "t.xlsx", ["Zn"])

@@ -143,3 +143,17 @@ def test_a_missing_package_is_named_with_its_extra(
     for work in (lambda: write_table(table, file), lambda: read_table(file)):
         with pytest.raises(ImportError, match=rf"needs {module}, .*pip install 'emgpr\[{extra}\]'"):
             work()
+
+
+def test_slashes_in_names_are_replaced_in_netcdf(tmp_path):
+    pytest.importorskip("h5netcdf")
+    table = pd.DataFrame({"x": [1.0, 2.0], "Cd (mg/kg)": [0.5, 0.7], "Zn (mg/kg)": [5.0, 7.0]})
+    table.attrs["units"] = {"Cd (mg/kg)": "mg/kg"}
+    with pytest.warns(UserWarning, match=r"'Cd \(mg/kg\)' is written as 'Cd \(mg_kg\)' and so on"):
+        write_table(table, tmp_path / "t.nc")
+    read = read_table(tmp_path / "t.nc")
+    assert set(read.columns) == {"x", "Cd (mg_kg)", "Zn (mg_kg)"}
+    assert read["Cd (mg_kg)"].tolist() == [0.5, 0.7]
+    assert read.attrs["units"] == {"Cd (mg_kg)": "mg/kg"}
+    with pytest.raises(ValueError, match="Several columns would be named 'a_b'"):
+        write_table(pd.DataFrame({"a/b": [1.0], "a_b": [2.0]}), tmp_path / "t.nc")

@@ -123,3 +123,15 @@ def test_a_model_fitted_to_arrays_is_drawn_without_warnings(P):
 def test_outputs_that_the_model_does_not_have_are_refused(metals, outputs, says):
     with pytest.raises(ValueError, match=says):
         maps(metals, outputs=outputs)
+
+
+@pytest.mark.parametrize("resolution", [0, 11, 1001])
+def test_a_resolution_out_of_range_is_refused(metals, resolution):
+    with pytest.raises(ValueError, match=f"resolution={resolution}; expected a number of nodes"):
+        maps(metals, resolution=resolution)
+
+
+def test_the_resolution_of_a_line(core):
+    for resolution, n in ((None, 200), (30, 30)):
+        line = maps(core, resolution=resolution)[0, 0].lines[0]
+        assert len(line.get_xdata()) == n

@@ -122,7 +122,7 @@ def test_what_cannot_be_reported_on_is_refused_at_once(cadmium, tmp_path, model,
 
 
 def test_units_of_the_model_and_a_warning_beside_the_variograms(cadmium, tmp_path, monkeypatch):
-    monkeypatch.setattr(charts, "MAX_LONGER_SIDE", charts.MIN_SIDE)
+    monkeypatch.setattr(charts, "MAX_LONGER_SIDE", 12)
     model = copy.copy(cadmium)
     model.input_spec_ = replace(cadmium.input_spec_, units={"0": "mg/kg"})
     posterior = cadmium.posterior_

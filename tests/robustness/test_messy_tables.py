@@ -120,25 +120,25 @@ TABLES = {
     ),
     "text": Refused(
         german("0,500", "high", "0,900", "1,200"),
-        "'Cd' of .* in 1 of 4 rows .*the first is 'high' in row 2",
+        "'Cd' of .* in 1 of 4 rows .*the first is 'high' in line 3",
         ("--missing", "high"),
         cadmium=(0.5, NAN, 0.9, 1.2),
     ),
     "above a limit": Refused(
         rows("0.5", ">100", "0.9", "1.2"),
-        "'>100' in row 2. It is above a limit of measurement",
+        "'>100' in line 3. It is above a limit of measurement",
         ("--missing", ">100"),
         cadmium=(0.5, NAN, 0.9, 1.2),
     ),
     "only unstated limits": Refused(
         rows("<LOD", "n.a.", "", ""),
-        "'<LOD' in row 1. Its detection limit is unknown: write the limit, such as <0.5",
+        "'<LOD' in line 2. Its detection limit is unknown: write the limit, such as <0.5",
         edit=("<LOD", "<0.5"),
         cadmium=(0.25, NAN, NAN, NAN),
     ),
     "thousands separators": Refused(
         'x,y,Cd\n"1,200.5",0,0.5\n"1,300.5",1,0.7\n"1,400.5",2,0.9\n"1,500.5",0,1.2\n',
-        "'1,200.5' in row 1. It has thousands separators",
+        "'1,200.5' in line 2. It has thousands separators",
         ("--decimal", "."),
         x=(1200.5, 1300.5, 1400.5, 1500.5),
     ),
@@ -150,12 +150,12 @@ TABLES = {
     ),
     "two decimal marks in a column": Refused(
         german("0,5", "0.7", "0,9", "1,2"),
-        "'0.7' in row 2. Most cells of the column have the other decimal mark: use the same",
+        "'0.7' in line 3. Most cells of the column have the other decimal mark: use the same",
         edit=("0.7", "0,7"),
     ),
     "a unit in a cell": Refused(
         rows("0.5", "0.7 mg/kg", "0.9", "1.2"),
-        "'0.7 mg/kg' in row 2. Write the number without its unit",
+        "'0.7 mg/kg' in line 3. Write the number without its unit",
         edit=("0.7 mg/kg", "0.7"),
     ),
     "a row of units": Refused(
@@ -179,9 +179,27 @@ TABLES = {
     ),
     "another order of days": Refused(
         "x,y,Cd\n03.01.1970,0,0.5\n04.01.1970,1,0.7\n01.02.1970,2,0.9\n01.01.1971,0,1.2\n",
-        "'03.01.1970' in row 1. Write dates as 2024-01-31",
+        "'03.01.1970' in line 2. Write dates as 2024-01-31",
         edit=(r"(\d\d)\.(\d\d)\.(\d{4})", r"\3-\2-\1"),
         x=(2, 3, 31, 365),
+    ),
+    "empty fields that have no name": Read(
+        "x,y,Cd\n1.5,0,0.5,,,\n2.5,1,0.7,,,\n3.5,2,0.9,,,\n4.5,0,1.2,,,\n"
+    ),
+    "UTF-16 without a byte order mark, the larger byte first": Read(rows(*CD).encode("utf-16-be")),
+    "more empty fields than names": Read(
+        "x,y,Cd\n" + "".join(f"{i + 1.5},{i % 3},{cd},,,,,\n" for i, cd in enumerate(CD))
+    ),
+    "UTF-32": Read(rows(*CD).encode("utf-32")),
+    "a title of one word": Refused(
+        "Survey\n\n" + rows(*CD),
+        "column names in line 3, but they must come first. .*put # at the beginning",
+        edit=("Survey", "# Survey"),
+    ),
+    "a quotation mark that is not closed": Refused(
+        rows('"0.5', *CD[1:]),
+        "^emgpr: Line 2 of .* has a quotation mark that is not closed. Remove it",
+        edit=('"', ""),
     ),
     "degrees and minutes": Refused(
         "x,y,Cd\n1°30'E,0,0.5\n2°30'E,1,0.7\n3°30'E,2,0.9\n4°30'E,0,1.2\n",
@@ -192,7 +210,7 @@ TABLES = {
         "x,y,Cd\n"
         + "".join(f"197001{day:02d},1,{day / 10}\n" for day in range(1, 30))
         + "19700231,1,0.2\n",
-        r"19700231 \(row 29\) is not a date. Correct it",
+        r"19700231 in (line 31|row 29 .counted from 0.) is not a date. Correct it",
         edit=("19700231", "19700131"),
         cadmium=(*(day / 10 for day in range(1, 30)), 0.2),
         x=(*range(29), 30),
@@ -272,7 +290,7 @@ def test_a_table_that_is_refused_names_a_remedy_that_works(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["text", "above a limit", "two decimal marks in a column"])
 def test_python_names_the_same_cell(tmp_path, name):
-    with pytest.raises(ValueError, match=r"Column 'Cd' of Y .*\(row 1\) to float"):
+    with pytest.raises(ValueError, match=r"Column 'Cd' of Y .* in row 1 .* to float"):
         read(write(tmp_path, REFUSED[name].text))
 
 

@@ -124,9 +124,9 @@ def test_the_total_is_that_of_the_readings(rng, total):
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ([140.0, np.nan, np.nan], "sand=140 in row 1 sum to 140"),
-        ([70.0, 80.0, np.nan], "sand=70, silt=80 in row 1 sum to 150"),
-        ([30.0, 20.0, 10.0], "sand=30, silt=20, clay=10 in row 1 sum to 60"),
+        ([140.0, np.nan, np.nan], "sand=140 in row 1 .* sum to 140"),
+        ([70.0, 80.0, np.nan], "sand=70, silt=80 in row 1 .* sum to 150"),
+        ([30.0, 20.0, 10.0], "sand=30, silt=20, clay=10 in row 1 .* sum to 60"),
     ],
 )
 def test_parts_that_contradict_the_total_are_refused(scaler, parts, message):
@@ -162,8 +162,8 @@ def test_compositions_of_another_form_are_rejected(bad):
     [
         ([["sand", "gravel"]], {}, "'gravel' is not an output"),
         ([["sand", "silt"], ["silt", "clay"]], {}, "'silt' is a part twice"),
-        (PARTS, {(4, 3): 60.0}, "sum to .* in row 4, but to 100 in most rows"),
-        (PARTS, {(2, 0): 0.0}, r"'sand', a part .* 1 values .*rows \[2\]"),
+        (PARTS, {(4, 3): 60.0}, "sum to .* in row 4 .*, but to 100 in most rows"),
+        (PARTS, {(2, 0): 0.0}, r"'sand', a part .* 1 values .*row 2 "),
     ],
 )
 def test_compositions_that_do_not_fit_the_table_are_rejected(given, change, message):
@@ -175,7 +175,7 @@ def test_compositions_that_do_not_fit_the_table_are_rejected(given, change, mess
 
 
 def test_parts_that_were_never_measured_together_have_no_total():
-    with pytest.raises(ValueError, match="measured together nowhere"):
+    with pytest.raises(ValueError, match="no row in which all parts were measured"):
         find_compositions([["a", "b"]], ["a", "b"], np.array([[1.0, np.nan], [np.nan, 2.0]]))
 
 

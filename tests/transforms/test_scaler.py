@@ -102,7 +102,7 @@ def test_a_new_transform_needs_only_its_functions_and_an_entry_in_the_registry(Y
     assert_allclose(scaler.std(distribution) ** 2, 4 * 81 * 0.25 + 2 * 0.25**2)
     assert_allclose(scaler.crps(distribution, np.full((1, 2), 1e6)), 1e6 - 81.25, rtol=1e-5)
     Y[[2, 5], 1] = -1.0
-    with pytest.raises(ValueError, match=r"output '1' is undefined for 2 values.* rows \[2, 5\]"):
+    with pytest.raises(ValueError, match=r"output '1' is undefined for 2 values.* rows 2, 5 "):
         OutputScaler.fit(Y, "root")
 
 
@@ -144,9 +144,9 @@ def test_a_constant_output_keeps_its_log():
 def test_values_without_a_log_are_rejected_by_output_and_row(Y, bad):
     fitted = OutputScaler.fit(Y[:3], "log", names=NAMES)
     Y[[5, 9], 1] = bad
-    with pytest.raises(ValueError, match=r"output 'Zn' has 2 .*rows \[5, 9\].*detection limit"):
+    with pytest.raises(ValueError, match=r"output 'Zn' has 2 .*rows 5, 9 .*detection limit"):
         OutputScaler.fit(Y, "log", names=NAMES)
-    with pytest.raises(ValueError, match=r"'Zn'.*\[5, 9\]"):
+    with pytest.raises(ValueError, match=r"'Zn'.* rows 5, 9 "):
         fitted.standardise(Y)
     assert np.isinf(fitted.standardise_or_nan(Y)[[5, 9], 1]).all()
 

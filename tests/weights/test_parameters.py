@@ -176,6 +176,14 @@ def test_parameters_at_a_bound_are_named(vector):
     assert ended(upper=True) == said + ", ".join([*names[:2], *rest])
 
 
+def test_parameters_are_listed_in_the_order_of_the_columns(start, table):
+    numbers = {"latent_numbers": [1, 0], "output_columns": [1, 0, 2]}
+    vector = vector_of(start, table, output_names=["Ni", "Cd", "Zn"], **numbers)
+    x, everywhere = vector.bounds[:, 0], np.ones(len(vector.bounds), bool)
+    said = vector.describe_end(result(vector, x, at_bound=everywhere), 3)
+    assert said.index("latent 0") < said.index("latent 1") < said.index("'Cd'") < said.index("'Ni'")
+
+
 def test_the_gradient_of_fixed_weights_is_zero(start, rng):
     gradient = rng.normal(size=(4, 2, 3, 1))
     assert start.mask_gradient(gradient) is gradient

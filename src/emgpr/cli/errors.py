@@ -10,8 +10,9 @@ With `--traceback` or EMGPR_TRACEBACK=1, the traceback of an error is printed as
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,13 @@ from typer.core import TyperGroup
 from emgpr.cli.streams import STDIN
 from emgpr.cli.wording import command_line_words
 from emgpr.printable import escape_controls
+from emgpr.row_numbers import replace_rows
 
 UNEXPECTED, USAGE, DATA, NUMERICAL, PARTIAL, INTERRUPTED = 1, 2, 3, 4, 5, 130
+
+
+# Words for rows of the table that the command has read.
+_rows_in_file: ContextVar[Callable[[list[int]], str] | None] = ContextVar("rows", default=None)
 
 
 class UsageError(Exception):
@@ -43,6 +49,7 @@ class CommandGroup(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
+        _rows_in_file.set(None)
         try:
             with _short_usage_errors(), _warnings_as_lines(self, ctx) as failed_members:
                 result = super().invoke(ctx)
@@ -65,12 +72,26 @@ def print_line(text: str) -> None:
     typer.echo("emgpr: " + escape_controls(" ".join(text.split())), err=True)
 
 
+def describe_rows_as(describe: Callable[[list[int]], str]) -> None:
+    """Use these words for the rows of a table in later messages; rows are counted from 0."""
+    _rows_in_file.set(describe)
+
+
 def _in_words(text: str, group: TyperGroup, ctx: Any) -> str:
     """Return a message in the words of the command line, for the command that is running."""
-    command = group.commands.get(ctx.invoked_subcommand or "")
-    options = [name for param in getattr(command, "params", ()) for name in param.opts]
+    options, fit_options = (
+        [
+            name
+            for param in getattr(group.commands.get(command), "params", ())
+            for name in param.opts
+        ]
+        for command in (ctx.invoked_subcommand or "", "fit")
+    )
     copy = ctx.meta.get(STDIN)
-    return command_line_words(text.replace(copy, "stdin") if copy else text, options)
+    text = text.replace(copy, "stdin") if copy else text
+    describe = _rows_in_file.get()
+    text = replace_rows(text, describe) if describe else text
+    return command_line_words(text, options, fit_options)
 
 
 def progress() -> int:
@@ -119,6 +140,9 @@ def _rejects_data(error: ValueError) -> bool:
 
 def _message(error: BaseException) -> str:
     text, code = _with_notes(error), exit_code(error)
+    if isinstance(error, OSError) and error.strerror and text.startswith("[Errno"):
+        what = error.filename or "The output"
+        return f"{what} could not be read or written ({error.strerror}). Check the disk."
     if code == INTERRUPTED:
         return f"Interrupted. {text}"
     if isinstance(error, MemoryError):

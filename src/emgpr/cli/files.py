@@ -41,7 +41,7 @@ def check_output(
     except PermissionError as error:
         raise UsageError(f"The folder {out.parent} is not writable. Use another folder.") from error
     except OSError as error:
-        reason = f" ({error.strerror})" if error.strerror else f". {error}"
+        reason = f" ({error.strerror})" if error.strerror else f". {str(error).rstrip('.')}"
         code = DataError if error.errno in FULL_DISK else UsageError
         raise code(f"{out} cannot be written{reason}. Use another name or folder.") from error
 

@@ -25,7 +25,8 @@ def fit(
     data: Annotated[
         Path,
         typer.Argument(
-            help="Training data: .csv, .tsv, .parquet, .nc, …; - for stdin.", callback=copy_stdin
+            help="Training data: .csv, .tsv, .xlsx, .parquet, .nc, …; - for stdin.",
+            callback=copy_stdin,
         ),
     ],
     options: EstimatorOptions,
@@ -51,7 +52,7 @@ def fit(
     long the fit will take. It then fits the model and writes it to a single file. Units are stored
     in this file, and other commands use them. They are given with --units, or read from NetCDF
     attributes or column headers such as "Cd (mg/kg)". Before a fit that takes more than
-    ten minutes or more memory than there is, it asks whether to start.
+    ten minutes, or more memory than the machine has, the command asks whether to start.
 
     \b
     Examples:
@@ -124,8 +125,11 @@ def _summary(model: "EMGPR") -> str:
         "Share of each output's variance from each latent process and from noise:",
         model.variance_shares_.to_string(float_format="{:.2f}".format),
     ]
-    situations = {"site": "where nothing is measured", "output": "where other outputs are measured"}
+    situations = {"site": "Where nothing is measured", "output": "Where other outputs are measured"}
     for by, where in situations.items():
-        if model.alone_.get(by):
-            lines.append(f"Predicted from own readings only {where}: {', '.join(model.alone_[by])}")
+        *others, last = model.alone_.get(by) or [""]
+        if last:
+            names = f"{', '.join(others)} and {last} are" if others else f"{last} is"
+            whose = "their" if others else "its"
+            lines.append(f"{where}, {names} predicted from {whose} own readings only.")
     return escape_controls("\n".join(lines))

@@ -26,7 +26,7 @@ TRANSFORMS = ("auto", "none", "softplus", "log", "yeo-johnson", "normal-score")
 def check_processes(n: int) -> int:
     """Raise if the number of processes is 0."""
     if n == 0:
-        raise typer.BadParameter("expected 1 or more processes, or -1 for one per core.")
+        raise typer.BadParameter("Expected 1 or more processes, or -1 for one per core.")
     return n
 
 
@@ -42,6 +42,15 @@ Units = Annotated[
     typer.Option(
         help="Unit of all outputs (mg/kg), or units by column (Cd=mg/kg,Xloc=km); default: the "
         "units in the table or model."
+    ),
+]
+Resolution = Annotated[
+    int | None,
+    typer.Option(
+        min=12,
+        max=1000,
+        help="Grid nodes along the longer side of the maps; default: 70 in a figure, and 40 to 200 "
+        "in a report, depending on the number of sites and the cost of predictions.",
     ),
 ]
 
@@ -67,8 +76,8 @@ class EstimatorOptions:
     output_bounds: Annotated[
         str | None,
         typer.Option(
-            help="Bounds of outputs, such as sand=0:100,T=none; by default, outputs without "
-            "negative readings are bounded by zero."
+            help="Bounds of outputs, such as sand=0:100,T=none, where none means no bound; by "
+            "default, outputs without negative readings are bounded by zero."
         ),
     ] = None
     composition: Annotated[
@@ -181,13 +190,20 @@ class EstimatorOptions:
         if self.output_bounds is None:
             return None
         outputs = self.columns()[1]
-        return parse_pairs(self.output_bounds, "--output-bounds", _parse_bounds, outputs)
+        example = "A=0:100,B=none"
+        return parse_pairs(self.output_bounds, "--output-bounds", _parse_bounds, outputs, example)
 
     def parts(self) -> list[list[str]] | None:
         """Return the parts of a whole that are named in --composition."""
         if self.composition is None:
             return None
-        return [list(parse_names(self.composition, "--composition", self.columns()[1]) or ())]
+        parts = parse_names(self.composition, "--composition", self.columns()[1])
+        if len(parts) < 2:
+            raise UsageError(
+                f"--composition is {self.composition!r}; expected two or more outputs that are the "
+                "parts of a whole, such as sand,silt,clay."
+            )
+        return [parts]
 
     def output_transform(self, default: str | None) -> str | dict[str, str | None] | None:
         """Return one transform for all outputs, or a dict with the transform of each output.
@@ -204,7 +220,9 @@ class EstimatorOptions:
         if "=" not in self.transform:
             return _parse_transform(self.transform, "--transform")
         outputs = self.columns()[1]
-        named = parse_pairs(self.transform, "--transform", _parse_transform, outputs)
+        named = parse_pairs(
+            self.transform, "--transform", _parse_transform, outputs, "A=log,B=none"
+        )
         return dict.fromkeys(outputs, default) | named
 
 
@@ -308,7 +326,7 @@ def _parse_bounds(text: str, option: str) -> tuple[float, float] | None:
         colon = ""
     if not colon:
         raise UsageError(
-            f"{option} has {text!r}; expected lower:upper, such as 0:100, 0: without an upper "
+            f"{option} contains {text!r}; expected lower:upper, such as 0:100, 0: without an upper "
             "bound, or none."
         )
     return bounds
@@ -317,7 +335,7 @@ def _parse_bounds(text: str, option: str) -> tuple[float, float] | None:
 def _parse_transform(name: str, option: str) -> str | None:
     if name not in TRANSFORMS:
         raise UsageError(
-            f"{option} has {name!r}; expected one of {', '.join(TRANSFORMS)}, or a transform "
+            f"{option} contains {name!r}; expected one of {', '.join(TRANSFORMS)}, or a transform "
             "for each output, such as Cd=log,pH=none."
         )
     return None if name == "none" else name

@@ -47,9 +47,13 @@ def parse_numbers(text: str | None, option: str) -> list[float] | None:
 
 
 def parse_pairs(
-    text: str, option: str, parse: Callable[[str, str], Value], known: Collection[str]
+    text: str,
+    option: str,
+    parse: Callable[[str, str], Value],
+    known: Collection[str],
+    example: str = "A=1,B=2",
 ) -> dict[str, Value]:
-    """Return a dict of names and parsed values from a string such as A=1,B=2.
+    """Return a dict of names and parsed values from a string such as the example.
 
     >>> parse_pairs("Cd=0.8,Zn=200", "--above", parse_number, ["Cd", "Ni", "Zn"])
     {'Cd': 0.8, 'Zn': 200.0}
@@ -59,7 +63,7 @@ def parse_pairs(
         name, equals, value = (piece.strip() for piece in part.rpartition("="))
         if not (name and equals and value) or name in pairs:
             raise UsageError(
-                f"{option} is {text!r}; expected distinct names with values, such as A=1,B=2."
+                f"{option} is {text!r}; expected distinct names with values, such as {example}."
             )
         pairs[name] = parse(value, option)
     _check_known(pairs, option, known)
@@ -78,7 +82,8 @@ def parse_units(
     """
     if text is None or "=" not in text:
         return None if text is None else dict.fromkeys(outputs, text)
-    return parse_pairs(text, "--units", lambda unit, _: unit, [*outputs, *map(str, inputs)])
+    known = [*outputs, *map(str, inputs)]
+    return parse_pairs(text, "--units", lambda unit, _: unit, known, "A=mg/kg,B=km")
 
 
 def parse_number(text: str, option: str) -> float:
@@ -89,8 +94,8 @@ def parse_number(text: str, option: str) -> float:
         number = math.nan
     if not math.isfinite(number):
         raise UsageError(
-            f"{option} has {text.strip()!r}; expected a finite number. Separate several numbers "
-            "with commas (1,2)."
+            f"{option} contains {text.strip()!r}; expected a finite number. Separate several "
+            "numbers with commas (1,2)."
         )
     return number
 
@@ -98,4 +103,4 @@ def parse_number(text: str, option: str) -> float:
 def _check_known(names: Iterable[str], option: str, known: Collection[str]) -> None:
     for name in names:
         if known and name not in known:
-            raise UsageError(f"{option} has {name!r}; expected one of {', '.join(known)}.")
+            raise UsageError(f"{option} contains {name!r}; expected one of {', '.join(known)}.")

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from emgpr.cli.errors import reading_data
+from emgpr.cli.errors import UsageError, reading_data
 from emgpr.cli.files import check_output, read_model_with_data
-from emgpr.cli.options import Force, ModelFile, Outputs, Units
+from emgpr.cli.options import Force, ModelFile, Outputs, Resolution, Units
 from emgpr.cli.parsing import parse_names, parse_units
 from emgpr.printable import escape_controls
 
@@ -21,6 +21,7 @@ Picture = Literal[
     "maps", "latents", "weights", "coregionalization", "variograms", "shares", "predictions",
     "calibration",
 ]  # fmt: skip
+MAPS = ("maps", "latents")  # which have a resolution
 ENDINGS = (".png", ".pdf", ".svg")
 
 
@@ -30,6 +31,7 @@ def plot(
     out: Annotated[Path, typer.Option("--out", "-o", help="The figure: .png, .pdf or .svg.")],
     outputs: Outputs = None,
     units: Units = None,
+    resolution: Resolution = None,
     dpi: Annotated[int, typer.Option(min=20, max=1200, help="Dots per inch of a .png file.")] = 150,
     force: Force = False,
 ) -> None:
@@ -48,16 +50,19 @@ def plot(
     \b
     Examples:
       emgpr plot jura.emgpr maps --units Cd=mg/kg,Ni=mg/kg,Zn=mg/kg,Xloc=km,Yloc=km -o maps.png
+      emgpr plot jura.emgpr latents --resolution 120 -o latents.png
       emgpr plot jura.emgpr variograms -o variograms.png
       emgpr plot jura.emgpr calibration -o calibration.pdf
     """
+    if resolution is not None and what not in MAPS:
+        raise UsageError(f"--resolution applies only to {' and '.join(MAPS)}. Leave it out.")
     check_output(out, force, ENDINGS)
     fitted = read_model_with_data(model, "a figure")
     names = fitted.output_names_
     shown = parse_names(outputs, "--outputs", names) or None
     by_name = parse_units(units, names, fitted.training_data()[0].columns)
     with reading_data():
-        figure = _draw(fitted, what, shown, by_name)
+        figure = _draw(fitted, what, shown, by_name, resolution)
 
         from emgpr.plots.save import save_figure
 
@@ -70,6 +75,7 @@ def _draw(
     what: Picture,
     outputs: Sequence[str] | None,
     units: dict[str, str] | None,
+    resolution: int | None,
 ) -> "Figure":
     import matplotlib
 
@@ -80,8 +86,8 @@ def _draw(
 
     shown: dict[str, Any] = {"outputs": outputs, "units": units}
     functions: dict[Picture, Callable[[], Any]] = {
-        "maps": lambda: plots.maps(model, **shown),
-        "latents": lambda: plots.latents(model, **shown),
+        "maps": lambda: plots.maps(model, resolution=resolution, **shown),
+        "latents": lambda: plots.latents(model, resolution=resolution, **shown),
         "weights": lambda: plots.member_weights(model, outputs=outputs),
         "coregionalization": lambda: plots.coregionalization(model, outputs=outputs),
         "variograms": lambda: plots.variograms(model, **shown),

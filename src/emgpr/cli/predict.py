@@ -28,12 +28,15 @@ def predict(
     at: Annotated[
         Path,
         typer.Option(
-            help="Table of locations: .csv, .parquet, .nc, …; - for stdin.", callback=copy_stdin
+            help="Table of locations: .csv, .xlsx, .parquet, .nc, …; - for stdin.",
+            callback=copy_stdin,
         ),
     ],
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", help="Predictions: .csv, .parquet or .nc; - for stdout."),
+        typer.Option(
+            "--out", "-o", help="Predictions: .csv, .xlsx, .parquet or .nc; - for stdout."
+        ),
     ],
     statistics: StatisticsOptions,
     reading: TableOptions,

@@ -7,7 +7,7 @@ import typer
 
 from emgpr.cli.errors import progress
 from emgpr.cli.files import check_output, read_model_with_data
-from emgpr.cli.options import Force, ModelFile, Outputs, Units
+from emgpr.cli.options import Force, ModelFile, Outputs, Resolution, Units
 from emgpr.cli.parsing import parse_names, parse_units
 
 
@@ -17,15 +17,7 @@ def report(
     title: Annotated[str | None, typer.Option(help="Title; default: outputs and sites.")] = None,
     outputs: Outputs = None,
     units: Units = None,
-    resolution: Annotated[
-        int | None,
-        typer.Option(
-            min=12,
-            max=1000,
-            help="Grid nodes along the longer side of the maps; default: 40 to 200, depending on "
-            "the number of sites and the cost of predictions.",
-        ),
-    ] = None,
+    resolution: Resolution = None,
     force: Force = False,
 ) -> None:
     """Write an HTML report on a model: accuracy, maps, calibration, settings and provenance.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from emgpr.cli.errors import DataError, reading_data
+from emgpr.cli.errors import DataError, describe_rows_as, reading_data
 from emgpr.cli.options import EstimatorOptions, TableOptions
 from emgpr.cli.parsing import split_commas
 from emgpr.user_warnings import warn
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from emgpr.inputs import DataWarning
     from emgpr.io.cells import Cells, WrongCell
 
-# If text makes up a smaller share of a column, it is reported here. The estimator rejects columns
-# with more text.
-MAX_TEXT_SHARE = 0.5
+MAX_TEXT_SHARE = 0.5  # in a column of numbers; otherwise it is a column of text
 MAX_ROWS_SHOWN, MAX_TEXTS_SHOWN, MAX_CODES = 5, 3, 8  # in messages
 
 
@@ -57,19 +55,25 @@ def read_columns(
     """
     with reading_data():
         from emgpr.io import read_table
+        from emgpr.io.row_names import rows_in_file
 
         codes = parse_codes(reading.missing)
         table = read_table(file, [*inputs, *outputs], missing=codes, **reading.layout())
-        _check_text(table, file, codes, outputs, reading.decimal)
+        _check_text(table, file, codes, outputs, reading)
     complete = table[list(inputs)].notna().all(axis=1).to_numpy()
     if not complete.any():
         raise DataError(
             f"No row of {file} has all coordinates ({', '.join(inputs)}); expected at least one."
         )
     if not complete.all():
-        rows = [str(row + 1) for row in (~complete).nonzero()[0]]
-        shown = ", ".join(rows[:MAX_ROWS_SHOWN]) + ", …" * (len(rows) > MAX_ROWS_SHOWN)
+        rows = (~complete).nonzero()[0].tolist()
+        shown = rows_in_file(file, rows[:MAX_ROWS_SHOWN], **reading.layout())
+        shown += ", …" * (len(rows) > MAX_ROWS_SHOWN)
         warn(f"{len(rows)} of {len(table)} rows ({shown}) have no coordinates; {effect}.")
+    used = complete.nonzero()[0]
+    describe_rows_as(
+        lambda rows: rows_in_file(file, [int(used[row]) for row in rows], **reading.layout())
+    )
     return table, table[complete]
 
 
@@ -88,7 +92,8 @@ def code_error(found: Sequence["DataWarning"]) -> DataError:
     """Return the error to raise for values that look like codes for missing values."""
     codes = ",".join(dict.fromkeys(f"{warning.code:g}" for warning in found))
     return DataError(
-        f"{found[0]} Add --missing {codes}, or --missing none if these are measurements."
+        f"{found[0].removesuffix('.')}, or add --missing {codes}. If these are measurements, add "
+        "--missing none."
     )
 
 
@@ -97,7 +102,7 @@ def _check_text(
     file: Path,
     codes: Sequence[str],
     outputs: Sequence[str],
-    decimal: str | None,
+    reading: TableOptions,
 ) -> None:
     """Raise if a column contains text that cannot be read as numbers, or an output contains dates.
 
@@ -106,6 +111,7 @@ def _check_text(
     from pandas.api.types import is_datetime64_any_dtype
 
     from emgpr.io.cells import is_text_type, read_cells
+    from emgpr.io.row_names import rows_in_file
 
     found = {}
     for name in table.columns:
@@ -117,14 +123,20 @@ def _check_text(
             )
         if not is_text_type(column.dtype):
             continue
-        cells = read_cells(column, decimal, assume=table.attrs.get("decimal_comma", False))
+        cells = read_cells(column, reading.decimal, assume=table.attrs.get("decimal_comma", False))
+        if cells.wrong is None:
+            continue
         n_wrong = sum(map(len, cells.wrong_rows.values()))
-        if cells.wrong is not None and (
-            cells.wrong.kind != "text" or n_wrong < MAX_TEXT_SHARE * cells.n_filled
-        ):
-            found[name] = cells
+        if cells.wrong.kind == "text" and n_wrong >= MAX_TEXT_SHARE * cells.n_filled:
+            option = "-y" if name in outputs else "-x"
+            raise ValueError(
+                f"Column {name!r} of {file} contains text, such as {cells.wrong.value!r} in "
+                f"{rows_in_file(file, [cells.wrong.row], **reading.layout())}; expected numbers. "
+                f"Replace the text with numbers, or leave the column out of {option}."
+            )
+        found[name] = cells
     if found:
-        raise ValueError(_text_message(found, len(table), file, codes, decimal))
+        raise ValueError(_text_message(found, len(table), file, codes, reading))
 
 
 def _text_message(
@@ -132,9 +144,11 @@ def _text_message(
     n_rows: int,
     file: Path,
     codes: Sequence[str],
-    decimal: str | None,
+    reading: TableOptions,
 ) -> str:
     """Return the error message about text in numeric columns."""
+    from emgpr.io.row_names import rows_in_file
+
     texts = list(dict.fromkeys(str(text) for cells in found.values() for text in cells.wrong_rows))
     shown = ", ".join(map(repr, texts[:MAX_TEXTS_SHOWN])) + ", …" * (len(texts) > MAX_TEXTS_SHOWN)
     quoted = (f'"{text}"' if "," in text else text for text in [*codes, *texts[:MAX_CODES]])
@@ -142,16 +156,17 @@ def _text_message(
     rows = [[row for rows in cells.wrong_rows.values() for row in rows] for cells in found.values()]
     if len(found) > 1 and all(numbers == [0] for numbers in rows):
         return (
-            f"The first row of {file} contains text ({shown}), apparently units. Delete that row, "
-            f"or add {option} to ignore it."
+            f"The first row of {file} ({rows_in_file(file, [0], **reading.layout())}) contains "
+            f"text ({shown}), apparently units. Delete that row, or add {option} to ignore it."
         )
     name, cells = next(iter(found.items()))
     assert cells.wrong is not None
+    where = rows_in_file(file, [cells.wrong.row], **reading.layout())
     others = f", and so do {len(found) - 1} other columns" if len(found) > 1 else ""
     return (
         f"Column {name!r} of {file} contains text in {len(rows[0])} of {n_rows} rows{others} "
-        f"({shown}); the first is {cells.wrong.value!r} in row {cells.wrong.row + 1}. "
-        f"{_remedy(cells.wrong, option, decimal)}"
+        f"({shown}); the first is {cells.wrong.value!r} in {where}. "
+        f"{_remedy(cells.wrong, option, reading.decimal)}"
     )
 
 

@@ -87,7 +87,7 @@ def validate(
             rows = _validate_model(source, options, reading, by, exact, folds)
         else:
             if exact:
-                raise UsageError("--exact requires a fitted model. Do not give -x and -y.")
+                raise UsageError("--exact requires a fitted model. Omit -x and -y.")
             rows = _validate_table(source, options, reading, by, folds or N_FOLDS, yes)
     if out is not None and rows.empty:
         typer.echo("There are no rows to write.", err=is_stdout(out))
@@ -112,7 +112,7 @@ def _validate_model(
             "contains its settings and data. For a table, give its columns with -x and -y."
         )
     if exact and options.outputs is not None:
-        raise UsageError("--exact compares all outputs. Do not give --outputs.")
+        raise UsageError("--exact compares all outputs. Omit --outputs.")
     model = read_model_with_data(source, "cross-validation")
     names = model.output_names_
     kept = parse_names(options.outputs, "--outputs", names) or names

@@ -20,6 +20,7 @@ from emgpr.metrics import PairedDifference, paired_difference
 from emgpr.parallel import Execution, RandomState, as_generator, check_verbose, parallel_map
 from emgpr.prediction import Posterior
 from emgpr.printable import escape_controls
+from emgpr.row_numbers import rows_of_table
 from emgpr.transforms import OutputScaler
 
 Array = np.ndarray
@@ -155,6 +156,7 @@ class Comparison:
 class _FoldedTable(NamedTuple):
     """A table without the rows in which nothing was measured, and the fold of every reading."""
 
+    rows: Int[Array, " N"]  # in the table of the user
     X: Any
     Y: pd.DataFrame
     fold: Int[Array, "N D"]
@@ -206,7 +208,7 @@ def compare(
     fold, group = _assign_folds(table.x, Y, by, n_folds, as_generator(random_state))
     fold = np.where(np.isnan(Y), -1, fold)
     _check_folds(fold, names)
-    data = _FoldedTable(X, pd.DataFrame(Y, index=index, columns=names), fold)
+    data = _FoldedTable(rows, X, pd.DataFrame(Y, index=index, columns=names), fold)
     quiet = {name: _quiet(model) for name, model in models.items()}
     jobs = [(name, k) for k in range(n_folds) for name in models]
     execution = Execution(n_jobs=n_jobs, verbose=check_verbose(verbose))
@@ -283,7 +285,8 @@ def _fit_and_score(
     X, new = ((table.X.iloc[rows] if framed else table.X[rows]) for rows in (training, test))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        model = clone(models[name]).fit(X, Y.iloc[training])
+        with rows_of_table(table.rows[training]):
+            model = clone(models[name]).fit(X, Y.iloc[training])
         device = resolve_device(model.get_params(deep=False).get("device", "cpu"))
         x = model.input_spec_.read(new)
         predicted = model.posterior_.predict(x, execution=Execution(device))

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array
 from emgpr.inputs import InputSpec
 from emgpr.observations import Observations
 from emgpr.parallel import RandomState, as_generator
+from emgpr.row_numbers import rows_from_zero
 
 Array = np.ndarray
 
@@ -93,8 +94,8 @@ def _group_sites(by: Any, inputs: InputSpec) -> tuple[Int[Array, " N"], list[Any
     missing = labels.index[labels.isna()]
     if len(missing):
         raise ValueError(
-            f"by has no label for {len(missing)} rows with readings, the first of which are "
-            f"{missing[:5].tolist()}; label all of them."
+            f"by has no label for {len(missing)} rows with readings, the first of them "
+            f"{rows_from_zero(missing.tolist())}; label all of them."
         )
     groups, names = pd.factorize(labels)
     if len(names) == 1:

@@ -25,7 +25,7 @@ from emgpr.fitting.parameter_uncertainty import (
     with_parameter_uncertainty,
 )
 from emgpr.fitting.prune import prune_latents
-from emgpr.fitting.standardise import check_outputs, standardise
+from emgpr.fitting.standardise import standardise
 from emgpr.fitting.step_1 import fit_step_1
 from emgpr.inputs import TrainingTable
 from emgpr.latents import (
@@ -110,16 +110,15 @@ def fit_lmc(
     table: TrainingTable, settings: FitSettings, rng: np.random.Generator, execution: Execution
 ) -> FittedLMC:
     """Fit output transforms, latent processes, weights and noise, in this order."""
-    check_outputs(table, settings)
     order = OutputOrder.of_readings(table.Y, settings)
+    scaler, observations = standardise(table, settings, order, execution)
     table, settings = order.table(table), order.settings(settings)
-    scaler, observations = standardise(table, settings, execution)
     params = resolve_params(settings, observations)
     batches = partition(observations, params, settings, rng)
     largest = max(observations.n_sites, observations.n_outputs * max(map(len, batches)))
     with limit_threads(largest):
         learner, latents = fit_step_1(
-            observations, table.inputs, params, settings, scaler, rng, execution
+            observations, table.inputs, params, settings, order, scaler, rng, execution
         )
         params, start = initialise(latents, observations, params, settings)
         fit = fit_independent if not settings.couples_outputs else fit_step_2
@@ -323,7 +322,7 @@ def refine_weights(
             observations, batches, start, members, sweeps=params.refine,
             correlated=params.correlated, weak_prior=weak_prior, max_iter=settings.max_iter,
             output_names=names, latent_numbers=order.latent_numbers(len(start.kernels)),
-            execution=execution,
+            output_columns=order.columns, execution=execution,
         )  # fmt: skip
         message = f"Refinement: {refined.message}." if refined.message else ""
         return replace(refined, message=message)

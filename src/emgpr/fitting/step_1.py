@@ -12,6 +12,7 @@ from emgpr.fitting.input_columns import (
     describe_ignored_columns,
     left_out_log_density,
 )
+from emgpr.fitting.output_order import OutputOrder
 from emgpr.inputs import InputSpec
 from emgpr.latents import (
     Latent,
@@ -34,6 +35,7 @@ def fit_step_1(
     inputs: InputSpec,
     params: ResolvedParams,
     settings: FitSettings,
+    order: OutputOrder,
     scaler: OutputScaler,
     rng: np.random.Generator,
     execution: Execution,
@@ -74,8 +76,9 @@ def fit_step_1(
             if message:
                 warn(message)
             latents = fit(kernels)
-    for i, latent in enumerate(latents):
-        if latent.message:
-            name = scaler.names[i % len(scaler.names)]
-            warn(f"Step 1 of output {name!r}: {latent.message}.", ConvergenceWarning)
+    D = len(scaler.names)
+    for i in sorted(range(len(latents)), key=lambda i: (i // D, order.columns[i % D])):
+        if latents[i].message:
+            text = f"Step 1 of output {scaler.names[i % D]!r}: {latents[i].message}."
+            warn(text, ConvergenceWarning)
     return learner, latents

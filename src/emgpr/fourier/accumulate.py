@@ -24,6 +24,7 @@ from emgpr.inputs.units import units_of
 from emgpr.inputs.validate import float_spacing, string_names, validate_inputs
 from emgpr.observations import Observations
 from emgpr.parallel import Execution, parallel_map
+from emgpr.row_numbers import rows_of_table
 from emgpr.transforms import OutputScaler
 
 Array = np.ndarray
@@ -175,10 +176,13 @@ class Chunk:
 
     def pieces(self, *, model: FourierModel, scaler: OutputScaler, execution: Execution) -> Pieces:
         """Return the Fourier sums over each piece, after merging adjacent pieces."""
-        model.check_region(self.x)
+        with rows_of_table(self.rows):
+            model.check_region(self.x)
         cuts = np.searchsorted(self.rows, np.arange(0, self.n_rows, PIECE_ROWS)).tolist()
         ends = [*cuts[1:], len(self.rows)]
-        parts = [(self.x[i:j], self.Y[i:j]) for i, j in zip(cuts, ends, strict=True)]
+        parts = [
+            (self.rows[i:j], self.x[i:j], self.Y[i:j]) for i, j in zip(cuts, ends, strict=True)
+        ]
         first = self.start // PIECE_ROWS
         runs = [
             (first + i, parts[i : i + PIECES_PER_JOB]) for i in range(0, len(parts), PIECES_PER_JOB)
@@ -232,10 +236,13 @@ def add_pieces(pieces: Pieces, grid: FrequencyGrid) -> FourierSums:
 def _sum_pieces(
     grid: FrequencyGrid,
     scaler: OutputScaler,
-    run: tuple[int, list[tuple[Float[Array, "_ P"], Float[Array, "_ D"]]]],
+    run: tuple[int, list[tuple[Int[Array, " _"], Float[Array, "_ P"], Float[Array, "_ D"]]]],
 ) -> Pieces:
     first, parts = run
-    tables = [Observations.from_table(x, scaler.standardise(Y)) for x, Y in parts]
+    tables = []
+    for rows, x, Y in parts:
+        with rows_of_table(rows):
+            tables.append(Observations.from_table(x, scaler.standardise(Y)))
     return merge_pieces(
         {
             (0, first + i): FourierSums.from_observations(grid, table)

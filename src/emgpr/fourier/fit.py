@@ -33,6 +33,7 @@ from emgpr.latents import fit_latents
 from emgpr.observations import Observations
 from emgpr.parallel import Execution
 from emgpr.parameter_checks import kernels_per_output
+from emgpr.row_numbers import rows_of_table
 from emgpr.transforms import OutputScaler, is_constant
 from emgpr.user_warnings import warn
 from emgpr.weights import (
@@ -115,15 +116,16 @@ def start_fit(
             "box=(lows, highs)."
         )
     box = check_box(settings.box, sample.corners)
-    scaler = OutputScaler.fit(
-        sample.Y,
-        settings.output_transform,
-        bounds=None,  # later rows, which are not known yet, could lie outside
-        normalize=settings.normalize_y,
-        names=columns.output_names,
-        one_dimensional=columns.one_dimensional,
-    )
-    observations = _standardise(sample, columns, scaler, settings.normalize_y)
+    with rows_of_table(sample.rows):
+        scaler = OutputScaler.fit(
+            sample.Y,
+            settings.output_transform,
+            bounds=None,  # later rows, which are not known yet, could lie outside
+            normalize=settings.normalize_y,
+            names=columns.output_names,
+            one_dimensional=columns.one_dimensional,
+        )
+        observations = _standardise(sample, columns, scaler, settings.normalize_y)
     sites = enough_of_each(observations.observed, observations.subsample(settings.n_start), rng)
     observations = observations.at(sites)
     parameters = _two_steps(observations, settings, rng, execution)

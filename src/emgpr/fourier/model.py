@@ -10,6 +10,7 @@ from jaxtyping import Float
 from emgpr.covariance import coregionalization, variance_shares
 from emgpr.fourier.features import FourierFeatures
 from emgpr.fourier.resolution import kernel_variances
+from emgpr.row_numbers import rows_from_zero
 from emgpr.weights import LMCParameters
 
 Array = np.ndarray
@@ -58,9 +59,9 @@ class FourierModel:
         what = f"column {names[p]!r}" if len(names) == x.shape[1] else f"coordinate {p}"
         raise ValueError(
             f"{len(rows)} of {len(x)} locations are too far outside the box of the model. The "
-            f"first is row {rows[0]}, where {what} is {x[rows[0], p]:g}; in the box, it ranges "
-            f"from {self.box[0, p]:g} to {self.box[1, p]:g}. Leave these "
-            "locations out, or fit with a box=(lows, highs) that contains all locations."
+            f"first is {rows_from_zero(rows[:1])}, where {what} is {x[rows[0], p]:g}; in the box, "
+            f"it ranges from {self.box[0, p]:g} to {self.box[1, p]:g}. Leave these locations out, "
+            "or fit with a box=(lows, highs) that contains all locations."
         )
 
 

@@ -1,5 +1,6 @@
 """Coordinate reference systems, as defined in pyproj."""
 
+import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -71,7 +72,10 @@ def cf_axes(crs: str) -> tuple[dict[str, str], dict[str, str]]:
 
 def cf_grid_mapping(crs: str) -> dict[str, Any]:
     """Return the CF attributes of the variable that describes a reference system."""
-    return dict(coordinate_system(crs).to_cf())
+    with warnings.catch_warnings():
+        # Parameters that CF lacks, such as an angle of the Swiss grid, are in crs_wkt.
+        warnings.filterwarnings("ignore", message=".*lost in conversion to CF")
+        return dict(coordinate_system(crs).to_cf())
 
 
 def transform_coordinates(

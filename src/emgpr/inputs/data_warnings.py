@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from emgpr.geo import flat_degrees_warning
+from emgpr.row_numbers import MAX_SHOWN, rows_from_zero
 from emgpr.transforms import is_constant
 
 Array = np.ndarray
@@ -250,8 +251,9 @@ def _empty_row_warnings(Y: Float[Array, "N D"]) -> Iterator[DataWarning]:
     rows = np.flatnonzero(np.isnan(Y).all(axis=1))
     if len(rows):
         yield DataWarning(
-            f"Nothing was measured in {len(rows)} of {len(Y)} rows (the first are "
-            f"{rows[:5].tolist()}), which are ignored. Check these rows, or leave them out."
+            f"Nothing was measured in {len(rows)} of {len(Y)} rows, which are ignored: "
+            f"{rows_from_zero(rows)}{', …' * (len(rows) > MAX_SHOWN)}. Check these rows, or leave "
+            "them out."
         )
 
 

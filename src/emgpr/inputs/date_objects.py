@@ -19,8 +19,9 @@ def check_no_dates(array: np.ndarray, what: str) -> None:
     >>> check_no_dates(np.array([1.5, np.timedelta64(3, "D")], dtype=object), "y")
     Traceback (most recent call last):
         ...
-    ValueError: y contains the duration np.timedelta64(3,'D') (row 1, column 0), not a number.
-    Convert durations to days first: pd.to_timedelta(column) / pd.Timedelta(days=1).
+    ValueError: y contains the duration np.timedelta64(3,'D') in row 1, column 0 (both counted from
+    0), not a number. Convert durations to days first: pd.to_timedelta(column) /
+    pd.Timedelta(days=1).
     """
     objects = array.reshape(len(array), -1) if array.size else array
     found = [isinstance(value, DATES + DURATIONS) for value in objects.flat]
@@ -32,6 +33,6 @@ def check_no_dates(array: np.ndarray, what: str) -> None:
     if isinstance(value, DURATIONS):
         name, remedy = "duration", "pd.to_timedelta(column)"
     raise ValueError(
-        f"{what} contains the {name} {value!r} (row {row}, column {column}), not a number. Convert "
-        f"{name}s to days first: {remedy} / pd.Timedelta(days=1)."
+        f"{what} contains the {name} {value!r} in row {row}, column {column} (both counted from "
+        f"0), not a number. Convert {name}s to days first: {remedy} / pd.Timedelta(days=1)."
     )

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from pandas.api.types import is_datetime64_any_dtype
 
 from emgpr.io.cells import Cells, WrongCell, is_text_type, missing_messages, read_cells
+from emgpr.row_numbers import rows_from_zero
 from emgpr.user_warnings import warn
 
 Array = np.ndarray
@@ -85,8 +86,8 @@ def days_from_numbers(X: Float[Array, "N P"], names: Sequence[str]) -> Float[Arr
         if len(wrong):
             raise ValueError(
                 f"Input column {names[p]!r} contains dates written as numbers, such as "
-                f"{np.nanmin(dates):.0f}, but {dates[wrong[0]]:.10g} (row {wrong[0]}) is not a "
-                "date. Correct it, or leave the row out."
+                f"{np.nanmin(dates):.0f}, but {dates[wrong[0]]:.10g} in "
+                f"{rows_from_zero(wrong[:1])} is not a date. Correct it, or leave the row out."
             )
         warn(
             f"Input column {names[p]!r} contains dates written as numbers ({np.nanmin(dates):.0f} "
@@ -163,7 +164,8 @@ def _wrong_cell_message(
 ) -> str:
     assert cells.wrong is not None
     row, value, kind = cells.wrong
+    remedy = remedy if kind == "text" else cells.wrong.remedy
     return (
         f"Column {name!r} of {what} contains {column.dtype} values, not numbers: could not convert "
-        f"{value!r} (row {row}) to float. {remedy if kind == 'text' else cells.wrong.remedy}"
+        f"{value!r} in {rows_from_zero([row])} to float. {remedy}"
     )

@@ -21,6 +21,7 @@ from emgpr.inputs.numeric import check_no_date_numbers, days_from_numbers, numer
 from emgpr.inputs.rows import match_rows
 from emgpr.observations import first_true
 from emgpr.printable import escape_controls
+from emgpr.row_numbers import rows_from_zero
 from emgpr.user_warnings import warn
 
 Array = np.ndarray
@@ -273,7 +274,7 @@ def _check_numeric(table: Any, what: str, remedy: str) -> None:
             row = int(bad[0]) if len(bad) else 0
             raise ValueError(
                 f"Column {name!r} of {what} contains {values.dtype} values, not numbers: "
-                f"could not convert {example!r} (row {row}) to float. {remedy}"
+                f"could not convert {example!r} in {rows_from_zero([row])} to float. {remedy}"
             )
 
 
@@ -290,8 +291,8 @@ def _check_numeric_array(array: np.ndarray, what: str, remedy: str) -> None:
             row, column = first_true(np.reshape(is_text, (len(array), -1)))
             text = str(array.reshape(len(array), -1)[row, column])
             raise ValueError(
-                f"{what} contains text: could not convert {text!r} (row {row}, column {column}) "
-                f"to float. {remedy}"
+                f"{what} contains text: could not convert {text!r} in row {row}, column {column} "
+                f"(both counted from 0) to float. {remedy}"
             )
 
 
@@ -320,7 +321,7 @@ def _check_finite(
         else "Drop these rows, or insert the values."
     )
     raise ValueError(
-        f"Input {what} contains {found}: {kind} {names[column]!r}, row {row} "
+        f"Input {what} contains {found}: {kind} {names[column]!r}, {rows_from_zero([row])} "
         f"({int(bad.sum())} such values in total). {remedy}"
     )
 

@@ -36,7 +36,9 @@ class TableFormat(FileFormat):
     which can be None. `find_header` searches the lines after the header for one that contains all
     given column names. It returns the number of this line, counted from 1, or None. `read_verbatim`
     takes the same arguments as `read` and returns the cells of a text format as text; it is None
-    for other formats.
+    for other formats. `row_numbers` takes the path, the positions of some rows in the table,
+    counted from 0, and the other arguments of `read`. It returns the numbers of these rows in the
+    file, and `row_words` are the words for such a row.
     """
 
     read: Callable[..., pd.DataFrame]
@@ -44,6 +46,8 @@ class TableFormat(FileFormat):
     read_verbatim: Callable[..., pd.DataFrame] | None = None
     find_header: Callable[[Path, Sequence[str]], int | None] = lambda file, columns: None
     is_text: bool = False
+    row_numbers: Callable[..., list[int]] = lambda file, rows: [row + 1 for row in rows]
+    row_words: str = "row {} (counted from 1)"
 
 
 @dataclass(frozen=True, kw_only=True)

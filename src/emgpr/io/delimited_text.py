@@ -29,7 +29,15 @@ SEPARATORS = {
     "space": SPACES,
     " ": SPACES,
 }
-BYTE_ORDER_MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
+# Encodings by the first bytes of a file: a byte order mark, or the zero bytes of a Latin letter.
+BEGINNINGS = {
+    b"\xff\xfe\0\0": "utf-32",
+    b"\0\0\xfe\xff": "utf-32",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+    b"\xef\xbb\xbf": "utf-8-sig",
+    b"\0": "utf-16-be",
+}
 WESTERN = "cp1252"  # encoding of Western Windows files
 QUOTED = re.compile(r'"[^"]*"')
 SEPARATOR_LINE = re.compile(r"sep=(.)\s*", re.IGNORECASE)  # written by Excel before the header
@@ -82,7 +90,7 @@ def _read(
         warn(
             f"{file} is not encoded in UTF-8; it is read as a Western Windows file ({WESTERN}), "
             f"with {byte.decode(WESTERN, 'replace')!r} for the byte 0x{byte.hex()}. If this is "
-            "wrong, state the encoding (--encoding, or encoding= in Python)."
+            "wrong, pass the encoding, such as encoding='cp1250'."
         )
         return table
     except LookupError as error:
@@ -128,6 +136,31 @@ def _find_header(file: Path, columns: Sequence[str]) -> int | None:
     return None
 
 
+def _line_numbers(
+    file: Path,
+    rows: Sequence[int],
+    separator: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+) -> list[int]:
+    """Return the numbers of the lines in which rows begin, counted from 1."""
+    layout = _find_layout(file, separator, encoding)
+    opener: Any = gzip.open if layout.gzipped else open
+    with opener(file, "rt", encoding=layout.encoding, errors="replace", newline="") as text:
+        lines = islice(text, layout.n_skipped, None)
+        delimiter = " " if layout.separator == SPACES else layout.separator
+        records = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+        found, end = [], layout.n_skipped
+        for record in records:
+            if len(record) > 1 or any(field.strip() for field in record):  # not an empty line
+                found.append(end + 1)
+            end = layout.n_skipped + records.line_num
+            if len(found) > max(rows) + 1:
+                break
+    n_header = 0 if layout.names is not None else 1
+    return [found[row + n_header] for row in rows]
+
+
 def _read_rows(
     layout: _Layout, file: Path, decimal: str | None, as_text: bool
 ) -> tuple[pd.DataFrame, list[str]]:
@@ -171,7 +204,7 @@ def _has_fractions(table: pd.DataFrame) -> bool:
 
 
 def _drop_row_names(table: pd.DataFrame, layout: _Layout, file: Path) -> pd.DataFrame:
-    """Drop fields that have no name in the header: an empty last field, or row names.
+    """Drop fields that have no name in the header: empty last fields, or row names.
 
     R writes row names without a header. If rows have more fields than the header, pandas uses the
     first fields as row names. If commas separate the columns, extra fields can also be due to
@@ -181,8 +214,9 @@ def _drop_row_names(table: pd.DataFrame, layout: _Layout, file: Path) -> pd.Data
     if has_plain_index and len(_fields(layout.first_row, layout.separator)) <= table.shape[1]:
         return table
     n_extra = table.index.nlevels
-    if n_extra == 1 and table.iloc[:, -1].isna().all():
-        return table.reset_index().iloc[:, :-1].set_axis(table.columns, axis=1)
+    fields = table.reset_index()
+    if fields.iloc[:, -n_extra:].isna().all(axis=None):
+        return fields.iloc[:, :-n_extra].set_axis(table.columns, axis=1)
     has_row_names = layout.separator != "," or layout.first_row.lstrip().startswith('"')
     if n_extra == 1 and has_row_names:
         return table.reset_index(drop=True)
@@ -246,10 +280,9 @@ def _find_encoding(file: Path, gzipped: bool) -> str:
     """Return the encoding that the first bytes indicate, otherwise UTF-8."""
     opener: Any = gzip.open if gzipped else open
     with opener(file, "rb") as content:
-        start = content.read(3)
-    if start[1:2] == b"\0":
-        return "utf-16-le"
-    return next((e for mark, e in BYTE_ORDER_MARKS.items() if start.startswith(mark)), "utf-8")
+        start = content.read(4)
+    found = next((name for mark, name in BEGINNINGS.items() if start.startswith(mark)), None)
+    return found or ("utf-16-le" if start[1:2] == b"\0" else "utf-8")
 
 
 def _first_lines(file: Path, encoding: str, gzipped: bool) -> list[str]:
@@ -304,14 +337,20 @@ def _encoding_message(file: Path, encoding: str, error: UnicodeDecodeError) -> s
     byte = error.object[error.start : error.start + 1]
     return (
         f"{file} is not encoded in {encoding.upper()}: it contains the byte 0x{byte.hex()} "
-        f"({byte.decode(WESTERN, 'replace')!r} in Western Windows files). State its encoding "
-        "(--encoding, or encoding= in Python), or save it in UTF-8; in spreadsheets, choose the "
-        "format 'CSV UTF-8'."
+        f"({byte.decode(WESTERN, 'replace')!r} in Western Windows files). Pass its encoding, "
+        "such as encoding='cp1250', or save it in UTF-8; in spreadsheets, choose the format 'CSV "
+        "UTF-8'."
     )
 
 
 def _parser_message(file: Path, error: ParserError) -> str:
-    """Return a message about a row that is longer than the header."""
+    """Return a message about a row that is longer than the header, or about quotation marks."""
+    unclosed = re.search(r"EOF inside string starting at row (\d+)", str(error))
+    if unclosed is not None:
+        return (
+            f"Line {int(unclosed[1]) + 1} of {file} has a quotation mark that is not closed. "
+            "Remove it, or close it."
+        )
     found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
     if found is None:
         return f"{file} cannot be read as CSV ({' '.join(str(error).split())}). Check its quotes."
@@ -331,4 +370,6 @@ FORMAT = TableFormat(
     write=_write,
     find_header=_find_header,
     is_text=True,
+    row_numbers=_line_numbers,
+    row_words="line {}",
 )

@@ -20,6 +20,14 @@ def existing_file(path: PathLike) -> Path:
     file = Path(path)
     if file.is_dir():
         raise FileNotFoundError(f"{file} is a folder; pass the path of a file.")
+    if file.is_symlink() and not file.exists():
+        raise FileNotFoundError(
+            f"{file} is a symbolic link to a file that does not exist. Correct the link."
+        )
+    if file.exists() and not file.is_file():
+        raise FileNotFoundError(
+            f"{file} is a pipe or a device, not a file. Write its content to a file first."
+        )
     if not file.is_file():
         similar = get_close_matches(file.name, _names(file.parent), n=3)
         hint = f"Did you mean {' or '.join(similar)}?" if similar else "Check the path."
@@ -71,8 +79,8 @@ def read_errors(file: Path, format_name: str) -> Iterator[None]:
     except Exception as error:  # Every library raises its own error classes.
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(
-            f"{file} cannot be read as {format_name} ({reason}). If it is a {format_name} file, it "
-            "is damaged or incomplete; download or create it again."
+            f"{file} cannot be read as {format_name} ({reason}). If this is its format, the "
+            "file is damaged or incomplete; download or create it again."
         ) from error
 
 

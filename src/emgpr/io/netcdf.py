@@ -4,6 +4,7 @@ import errno
 import io
 import os
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pandas as pd
 
 from emgpr.io.base import MapFormat, TableFormat
 from emgpr.optional_imports import import_optional
+from emgpr.user_warnings import warn
 
 NAME, PACKAGES, ENGINE = "NetCDF 4", ("xarray", "h5netcdf"), "h5netcdf"
 
@@ -33,8 +35,10 @@ def _write(data: Any, path: Path) -> None:
     with open(path, "w+b", buffering=0) as file:
         stream = _ErrorsLater(file)
         store = xarray.backends.H5NetCDFStore(h5netcdf.File(stream, "w"))
-        data.dump_to_store(store)
-        store.close()
+        try:
+            data.dump_to_store(store)
+        finally:  # HDF5 would otherwise close the file when the interpreter exits.
+            store.close()
         if stream.error is not None:
             raise stream.error
 
@@ -85,9 +89,22 @@ def _read_table(path: Path) -> pd.DataFrame:
 def _write_table(table: pd.DataFrame, path: Path) -> None:
     xarray = import_optional("xarray", f"Writing {NAME}")
     units = table.attrs.get("units", {})
+    names = [str(name).replace("/", "_") for name in table.columns]
+    changed = [str(name) for name in table.columns if "/" in str(name)]
+    repeated = [name for name, n in Counter(names).items() if n > 1]
+    if repeated:
+        raise ValueError(
+            f"Several columns would be named {repeated[0]!r}, since names in {NAME} files cannot "
+            "contain slashes. Rename these columns."
+        )
+    if changed:
+        warn(
+            f"Names in {NAME} files cannot contain slashes: {changed[0]!r} is written as "
+            f"{changed[0].replace('/', '_')!r}{' and so on' if len(changed) > 1 else ''}."
+        )
     columns = {
-        str(name): ("site", _values(table[name]), {"units": units[name]} if name in units else {})
-        for name in table.columns
+        written: ("site", _values(table[name]), {"units": units[name]} if name in units else {})
+        for written, name in zip(names, table.columns, strict=True)
     }
     attributes = {"Conventions": "CF-1.11", "featureType": "point"}
     _write(xarray.Dataset(columns, attrs=attributes), path)

@@ -7,9 +7,11 @@ from pathlib import Path
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
+from emgpr.io.base import TableFormat
 from emgpr.io.cells import is_text_type, read_text_columns
 from emgpr.io.delimited_text import SEPARATORS
 from emgpr.io.files import (
+    FileContentError,
     PathLike,
     existing_file,
     file_ending,
@@ -19,6 +21,14 @@ from emgpr.io.files import (
 from emgpr.io.registry import TABLE_FORMATS
 from emgpr.user_warnings import warn
 
+# The first bytes of files that are mistaken for text.
+BINARY = {
+    b"PK\x03\x04": "an Excel workbook (.xlsx) or another archive",
+    b"\xd0\xcf\x11\xe0": "an Excel workbook in the old format (.xls)",
+    b"PAR1": "a Parquet file (.parquet)",
+    b"\x89HDF": "a NetCDF or HDF5 file (.nc)",
+    b"%PDF": "a PDF document",
+}
 MAX_NAMES = 30  # maximum number of column names in an error message
 
 
@@ -58,8 +68,16 @@ def read_table(
     file_format.check_installed("Reading")
     layout = {"separator": separator, "decimal": decimal, "encoding": encoding}
     _check_layout(file, layout, is_text=file_format.is_text)
+    if file_format.is_text:
+        _check_is_text(file)
     with read_errors(file, file_format.name):
-        table = file_format.read(file, **(layout if file_format.is_text else {}))
+        try:
+            table = file_format.read(file, **(layout if file_format.is_text else {}))
+        except FileContentError as error:
+            line = file_format.find_header(file, columns or ())
+            if columns is None or line is None:
+                raise
+            raise FileContentError(_late_header_message(file, line, file_format)) from error
     if not len(table.columns):
         raise ValueError(f"{file} has no columns. Check that it is the right file.")
     if columns is not None:
@@ -67,7 +85,9 @@ def read_table(
         absent = [name for name in columns if name not in names]
         if absent:
             line = file_format.find_header(file, columns)
-            raise ValueError(_no_column_message(file, absent, names, line))
+            if line is not None:
+                raise ValueError(_late_header_message(file, line, file_format))
+            raise ValueError(_no_column_message(file, absent, names))
         repeated = [name for name in columns if name in table.attrs.get("repeated", [])]
         if repeated:
             raise ValueError(
@@ -102,6 +122,18 @@ def _check_layout(file: Path, layout: dict[str, str | None], *, is_text: bool) -
         raise ValueError(
             "The separator and the decimal mark are the same; expected two different characters."
         )
+
+
+def _check_is_text(file: Path) -> None:
+    """Raise if the first bytes of a file are those of a binary format."""
+    with file.open("rb") as content:
+        start = content.read(max(map(len, BINARY)))
+    for beginning, kind in BINARY.items():
+        if start.startswith(beginning):
+            raise ValueError(
+                f"{file} is not a text file, but {kind}. Use the ending of its format in the name "
+                "of the file, or save the table as CSV."
+            )
 
 
 def _interpret(
@@ -152,19 +184,22 @@ def without_codes(table: pd.DataFrame, codes: Sequence[str]) -> pd.DataFrame:
     return clean
 
 
-def _no_column_message(
-    file: Path, missing: Sequence[str], names: Sequence[str], line: int | None
-) -> str:
-    """Return the error message for missing columns, which suggests similar names or another header.
+def _late_header_message(file: Path, number: int, file_format: TableFormat) -> str:
+    """Return the error message for a header that is not in the first line or row."""
+    where = file_format.row_words.format(number)
+    comments = ", or put # at the beginning of each" if file_format.is_text else ""
+    return (
+        f"{file} has its column names in {where}, but they must come first. Delete the "
+        f"{where.split()[0]}s above it{comments}."
+    )
 
-    >>> _no_column_message(Path("sites.csv"), ["xloc"], ["Xloc", "Cd"], None)
+
+def _no_column_message(file: Path, missing: Sequence[str], names: Sequence[str]) -> str:
+    """Return the error message for missing columns, which suggests similar names.
+
+    >>> _no_column_message(Path("sites.csv"), ["xloc"], ["Xloc", "Cd"])
     "sites.csv has no column 'xloc' (did you mean 'Xloc'?); its columns are: Xloc, Cd."
     """
-    if line is not None:
-        return (
-            f"{file} has its column names in line {line}, but they must come first. Delete the "
-            "lines above it, or put # at the beginning of each."
-        )
     by_lower_case = {name.lower(): name for name in names}
     described = []
     for name in missing:
@@ -174,4 +209,7 @@ def _no_column_message(
     listed = ", ".join(names[:MAX_NAMES])
     listed += f", … ({len(names)} in all)" if len(names) > MAX_NAMES else ""
     columns = "columns" if len(missing) > 1 else "column"
-    return f"{file} has no {columns} {', '.join(described)}; its columns are: {listed}."
+    numbers = pd.to_numeric(pd.Series(list(names), dtype=object), errors="coerce")
+    remedy = " If these are values, insert a line with column names above them."
+    remedy = remedy if numbers.notna().all() else ""
+    return f"{file} has no {columns} {', '.join(described)}; its columns are: {listed}.{remedy}"

@@ -36,6 +36,7 @@ from emgpr.planning.problem_size import (
 )
 from emgpr.planning.speed import SECONDS_PER_CALL, measure_speed
 from emgpr.planning.vecchia_costs import plan_vecchia
+from emgpr.row_numbers import rows_of_table
 from emgpr.transforms import bounds_per_output, candidates, transforms_to_fit
 from emgpr.transforms.automatic import MAX_SITES as MAX_TRANSFORM_SITES
 from emgpr.weights.fit import (
@@ -71,7 +72,7 @@ RELATIVE_RANK, RELATIVE_RANK_OF_CHOSEN = 0.5, 1.0
 def plan_fit(settings: FitSettings, table: TrainingTable, execution: Execution) -> Plan:
     """Return the steps of a fit to this table with these settings, and their costs."""
     observations = Observations.from_table(table.x, table.Y)
-    with limit_threads(observations.n_readings):
+    with limit_threads(observations.n_readings), rows_of_table(table.inputs.rows):
         return _plan_fit(settings, observations, table, execution)
 
 

@@ -26,6 +26,7 @@ def latents(
     limit: int = 12,
     outputs: Sequence[str] | str | None = None,
     units: Units = None,
+    resolution: int | None = None,
     axes: Any = None,
 ) -> np.ndarray:
     """Draw the posterior mean of each latent process, with its length-scale and largest weights.
@@ -35,10 +36,10 @@ def latents(
     The processes are dimensionless and have prior variance 1, so the weights are in standard
     deviations of the (transformed) outputs. `which` selects latents by number (default: all). Of
     their processes, the `limit` processes that contribute the most variance are drawn. `outputs`
-    selects the outputs whose weights are shown (default: all). For `nodes`, see `maps`. Returns a
-    flat array of axes.
+    selects the outputs whose weights are shown (default: all). For `nodes` and `resolution`,
+    see `maps`. Returns a flat array of axes.
     """
-    locations, units = Locations.build(model, nodes), known_units(model, units)
+    locations, units = Locations.build(model, nodes, resolution), known_units(model, units)
     kept = output_positions(model.output_names_, outputs)
     processes = strongest_processes(model.weights_, which, limit)
     W = aligned(model.weights_).mean(axis=0)

@@ -34,20 +34,23 @@ def maps(
     units: Units = None,
     statistic: Literal["median", "mean"] = "median",
     include_noise: bool = True,
+    resolution: int | None = None,
     axes: Any = None,
 ) -> np.ndarray:
     """Draw maps of the predictions of a fitted model and, below them, of the standard deviations.
 
     `nodes` holds the nodes of a regular grid, as a DataFrame with the input columns or an array of
     shape (M, 2). The grid may have holes. The default grid fills the convex hull of the training
-    sites. Readings have the same colour scale as the predictions. The scale is logarithmic for
-    outputs with a log transform. `units` is a dict of the units of outputs and inputs, such as
-    `load_jura().units`; the default is `model.units_`. Long axes in metres are labelled in km.
+    sites, and `resolution` is the number of nodes along its longer side or, for a model with one
+    input, along the line. Readings have the same colour scale as the predictions. The scale is
+    logarithmic for outputs with a log transform. `units` is a dict of the units of outputs and
+    inputs, such as `load_jura().units`; the default is `model.units_`. Long axes in metres are
+    labelled in km.
 
     Returns an array of axes of shape (2, D). For a model with one input, the array has shape
     (1, D), and the axes show predictions as lines, with 95% intervals and the readings.
     """
-    locations, units = Locations.build(model, nodes), known_units(model, units)
+    locations, units = Locations.build(model, nodes, resolution), known_units(model, units)
     X, sites, (_, Y) = locations.X, locations.sites, model.training_data()
     names, scaler = select_outputs(model.output_names_, outputs), model.output_scaler_
     centre, std = model.predict(X, True, statistic=statistic, include_noise=include_noise)

@@ -27,6 +27,8 @@ from emgpr.plots.panels import check_keeps_readings, label_outer, style_axes
 
 # Default number of nodes along a line, and along the longer side of a map.
 N_NODES_LINE, N_NODES_SIDE = 200, 70
+MIN_SIDE = 12  # number of nodes along the shorter side of a map
+MAX_RESOLUTION = 1000  # number of nodes that can be requested along the longer side of a map
 
 Array = np.ndarray
 
@@ -45,10 +47,14 @@ class Locations:
 
     @classmethod
     def build(
-        cls, model: MultiOutputGP, nodes: Any = None, n_side: int | None = None, min_side: int = 2
+        cls, model: MultiOutputGP, nodes: Any = None, resolution: int | None = None
     ) -> "Locations":
-        """Combine the sites of a model with the given nodes or, by default, with a regular grid."""
+        """Combine the sites of a model with the given nodes or, by default, with a regular grid.
+
+        `resolution` is the number of nodes along the longer side of this grid, or along a line.
+        """
         check_keeps_readings(model)
+        check_resolution(resolution)
         sites = continuous_longitudes(model.training_data()[0], model.input_spec_)
         names, P = list(sites.columns), sites.shape[1]
         if P > 2:
@@ -58,7 +64,7 @@ class Locations:
                 "use measured_against_predicted."
             )
         if nodes is None:
-            nodes = nodes_spanning(sites, n_side, min_side)
+            nodes = nodes_spanning(sites, resolution, MIN_SIDE)
         elif not (isinstance(nodes, pd.DataFrame) and set(names) <= set(nodes.columns)):
             table = np.asarray(nodes, dtype=float).reshape(len(nodes), -1)
             if table.shape[1] != P:
@@ -139,19 +145,28 @@ def continuous_longitudes(X: pd.DataFrame, inputs: InputSpec) -> pd.DataFrame:
     return X.assign(**{str(column): unwrap_longitudes(X[column].to_numpy(dtype=float))})
 
 
+def check_resolution(resolution: int | None) -> None:
+    """Raise ValueError unless this is a valid number of nodes along the longer side of a map."""
+    if resolution is not None and not MIN_SIDE <= resolution <= MAX_RESOLUTION:
+        raise ValueError(
+            f"resolution={resolution!r}; expected a number of nodes from {MIN_SIDE} to "
+            f"{MAX_RESOLUTION}."
+        )
+
+
 def nodes_spanning(
     sites: pd.DataFrame, n_side: int | None = None, min_side: int = 2
 ) -> pd.DataFrame:
     """Return a regular grid inside the convex hull of the sites or, for one input, their range.
 
-    The longer side has `n_side` nodes. The shorter side has the same spacing, unless it would then
-    have fewer than `min_side` nodes, as can happen if the inputs have different units.
+    The longer side, or the line, has `n_side` nodes. The shorter side has the same spacing, unless
+    it would then have fewer than `min_side` nodes, as can happen if the inputs differ in unit.
     """
     low, high = sites.min().to_numpy(dtype=float), sites.max().to_numpy(dtype=float)
     flat = high <= low
     low, high = np.where(flat, low - 0.5, low), np.where(flat, high + 0.5, high)
     if len(low) == 1:
-        return pd.DataFrame(np.linspace(low, high, N_NODES_LINE), columns=sites.columns)
+        return pd.DataFrame(np.linspace(low, high, n_side or N_NODES_LINE), columns=sites.columns)
     step = (high - low).max() / ((n_side or N_NODES_SIDE) - 1)
     counts = np.maximum(min_side, np.round((high - low) / step).astype(int) + 1)
     sides = map(np.linspace, low, high, counts)

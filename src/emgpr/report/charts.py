@@ -44,8 +44,6 @@ MAX_SITES = 4000  # number of sites marked on a chart
 NODES_PER_SITE = 2.5
 MIN_USEFUL_SIDE, MAX_LONGER_SIDE = 100, 200
 MIN_LONGER_SIDE = 40  # if predictions are expensive
-MIN_SIDE = 12  # number of nodes along the shorter side of a map
-MAX_RESOLUTION = 1000  # number of nodes that can be requested along the longer side of a map
 MAX_OPERATIONS = 1e12  # operations to predict a map: less than a minute on one core
 MAX_ASPECT = 6.0  # Maps with a larger ratio of sides are not drawn to scale.
 
@@ -77,9 +75,9 @@ def create_charts(
             "over all inputs, and plot slices of the result."
         )
         return Charts(None, note=note)
-    locations = Locations.build(
-        model, n_side=resolution or nodes_per_side(model), min_side=MIN_SIDE
-    )
+    if resolution is None and X.shape[1] == 2:
+        resolution = nodes_per_side(model)
+    locations = Locations.build(model, resolution=resolution)
     shown = select_outputs(model.output_names_, outputs)
     values = _predict(model, locations, output_positions(model.output_names_, shown))
     # If there are too many sites to mark all of them, mark sites at equal intervals of the table.
@@ -125,7 +123,7 @@ def nodes_per_side(model: MultiOutputGP) -> int:
     """
     n_useful = NODES_PER_SITE * np.sqrt(model.posterior_.observations.n_sites)
     n_useful = np.clip(n_useful, MIN_USEFUL_SIDE, MAX_LONGER_SIDE)
-    coarse = Locations.build(model, n_side=MIN_LONGER_SIDE, min_side=MIN_SIDE)
+    coarse = Locations.build(model, resolution=MIN_LONGER_SIDE)
     inside = max(len(coarse.nodes), 1) / MIN_LONGER_SIDE**2  # share of the nodes of a square grid
     n_affordable = np.sqrt(MAX_OPERATIONS / (inside * operations_per_node(model.posterior_)))
     return int(max(min(n_useful, n_affordable), min(MIN_LONGER_SIDE, n_useful)))

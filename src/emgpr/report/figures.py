@@ -21,7 +21,7 @@ from emgpr.plots.latents import strongest_processes
 from emgpr.plots.panels import keep_first
 from emgpr.plots.surface import Locations
 from emgpr.plots.variograms import pairs_of
-from emgpr.report.charts import MAX_OUTPUTS, MIN_SIDE, nodes_per_side
+from emgpr.report.charts import MAX_OUTPUTS, nodes_per_side
 
 MAX_COLUMNS = 3  # number of panels side by side; with more, the text would be too small
 MAX_LATENTS = 6
@@ -93,8 +93,9 @@ def _draw_latents(
 ) -> Image | None:
     if model.n_features_in_ > 2:
         return None
-    n_side = min(MAX_NODES_SIDE, nodes_per_side(model))
-    locations = Locations.build(model, n_side=n_side, min_side=MIN_SIDE)
+    is_map = model.input_spec_.n_features == 2
+    resolution = min(MAX_NODES_SIDE, nodes_per_side(model)) if is_map else None
+    locations = Locations.build(model, resolution=resolution)
     height = 0.8 if locations.is_line else locations.aspect(units)[1]
     return _draw(
         len(strongest_processes(model.weights_, None, MAX_LATENTS)),

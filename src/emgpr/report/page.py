@@ -17,13 +17,13 @@ from emgpr.mapping.variables import units_by_name
 from emgpr.optional_imports import import_optional
 from emgpr.persistence import PathLike
 from emgpr.plots.panels import output_positions, select_outputs
-from emgpr.plots.surface import continuous_longitudes
+from emgpr.plots.surface import check_resolution, continuous_longitudes
 from emgpr.printable import escape_controls
 from emgpr.progress import progress_counter
 from emgpr.report import data, fit, structure
 from emgpr.report.accuracy import Accuracy
 from emgpr.report.cells import Cell, join_names, number, percent, quantity
-from emgpr.report.charts import MAX_RESOLUTION, MIN_SIDE, create_charts
+from emgpr.report.charts import create_charts
 from emgpr.report.figures import create_images
 from emgpr.report.provenance import Source, provenance_table
 from emgpr.report.transfer import transfer_statements, transfer_table
@@ -80,11 +80,7 @@ def write_report(
     >>> page[:15], len(page) < 8e6
     ('<!doctype html>', True)
     """
-    if resolution is not None and not MIN_SIDE <= resolution <= MAX_RESOLUTION:
-        raise ValueError(
-            f"resolution={resolution!r}; expected a number of nodes from {MIN_SIDE} to "
-            f"{MAX_RESOLUTION}."
-        )
+    check_resolution(resolution)
     target = Path(path)
     file_ending(target, SUFFIXES)
     check_folder_exists(target)

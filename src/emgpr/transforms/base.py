@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
+from emgpr.row_numbers import rows_from_zero
 from emgpr.transforms import mixture_marginals, quadrature
 from emgpr.transforms.censored_normal import NOT_CENSORED, Censoring
 from emgpr.transforms.quadrature import Components, Expansion, Readings
@@ -61,7 +62,7 @@ class Transform(ABC):
         """Return the error message for readings of an output that are outside the domain."""
         return (
             f"The transform of output {output!r} is undefined for {len(rows)} values, first in "
-            f"rows {rows[:5].tolist()}. Choose another transform, or replace the values with NaN."
+            f"{rows_from_zero(rows)}. Choose another transform, or replace the values with NaN."
         )
 
     def expansion(self, m: Components, s: Components, n_terms: int) -> Expansion:

@@ -23,6 +23,7 @@ from jaxtyping import Float
 from scipy.optimize import minimize_scalar
 from scipy.special import log_ndtr, logsumexp
 
+from emgpr.row_numbers import rows_from_zero
 from emgpr.transforms import mixture_marginals
 from emgpr.transforms.base import NamedTransform, Transform
 from emgpr.transforms.builtin import Identity, robust_spread
@@ -207,7 +208,7 @@ class Bounded(Transform):
         right = ")" if self.at_upper is None else "]"
         return (
             f"Output {output!r} has {len(rows)} values outside {left}{lower:g}, {upper:g}{right}, "
-            f"the first of them in rows {rows[:5].tolist()}. Correct them or replace them with "
+            f"the first of them in {rows_from_zero(rows)}. Correct them or replace them with "
             "NaN; if such values are possible, change output_bounds and fit again."
         )
 

@@ -10,6 +10,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import boxcox1p, inv_boxcox1p, ndtr, ndtri
 from scipy.stats import rankdata
 
+from emgpr.row_numbers import rows_from_zero
 from emgpr.transforms import quadrature
 from emgpr.transforms.base import NamedTransform
 from emgpr.transforms.censored_normal import NOT_CENSORED, Censoring
@@ -109,8 +110,8 @@ class Log(_ParameterFree):
     def domain_error(self, output: str, rows: Array) -> str:
         """Return the error message for values that are not positive."""
         return (
-            f'output_transform="log" needs positive values, but output {output!r} has {len(rows)} '
-            f"values that are zero or negative, the first of them in rows {rows[:5].tolist()}. "
+            f"The log transform needs positive values, but output {output!r} has {len(rows)} "
+            f"values that are zero or negative, the first of them in {rows_from_zero(rows)}. "
             "Replace values below a detection limit with positive values or NaN, or choose another "
             "transform."
         )

@@ -22,6 +22,7 @@ from scipy.special import expit, logit, logsumexp, ndtri, softmax
 from scipy.stats.qmc import Sobol
 
 from emgpr.arrays import eigh, solve
+from emgpr.row_numbers import rows_from_zero
 from emgpr.transforms.base import Transform
 from emgpr.transforms.mixture_marginals import MIN_STD
 from emgpr.transforms.output_bounds import NON_NEGATIVE, Interval
@@ -102,8 +103,8 @@ class Composition:
             row = rows[0]
             shown = [f"{names[d]}={Y[row, d]:g}" for d in self.outputs if not np.isnan(Y[row, d])]
             raise ValueError(
-                f"The parts {', '.join(shown)} in row {row} sum to {sums[row]:g}, but the total is "
-                f"{self.total:g}. Correct these values."
+                f"The parts {', '.join(shown)} in {rows_from_zero(rows[:1])} sum to {sums[row]:g}, "
+                f"but the total is {self.total:g}. Correct these values."
             )
 
     def check_bounds(self, bounds: Interval | None, name: str) -> None:
@@ -218,7 +219,7 @@ def _total(labels: Sequence[str], parts: Float[Array, "N G"]) -> float:
         if len(rows):
             raise ValueError(
                 f"Output {label!r}, a part of the composition {list(labels)}, has {len(rows)} "
-                f"values that are zero or negative, the first of them in rows {rows[:5].tolist()}. "
+                f"values that are zero or negative, the first of them in {rows_from_zero(rows)}. "
                 "The parts must be positive; replace zeros with half of the detection limit, or "
                 "with NaN."
             )
@@ -239,7 +240,8 @@ def _total(labels: Sequence[str], parts: Float[Array, "N G"]) -> float:
     if deviation.max() > MAX_DEVIATION:
         row = complete[int(deviation.argmax())]
         raise ValueError(
-            f"The parts {list(labels)} sum to {sums[row]:g} in row {row}, but to {total:g} in most "
-            "rows. Correct this row, or do not declare these outputs as the parts of a whole."
+            f"The parts {list(labels)} sum to {sums[row]:g} in {rows_from_zero([row])}, but to "
+            f"{total:g} in most rows. Correct this row, or do not declare these outputs as the "
+            "parts of a whole."
         )
     return total

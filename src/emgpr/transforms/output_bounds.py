@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from emgpr.parameter_checks import with_string_keys
+from emgpr.row_numbers import rows_from_zero
 
 Array = np.ndarray
 Interval: TypeAlias = tuple[float, float]
@@ -77,8 +78,8 @@ def bounds_per_output(
         if len(rows):
             raise ValueError(
                 f"Output {name!r} has {len(rows)} readings outside its bounds {interval}, the "
-                f"first of them, {Y[rows[0], d]:g}, in row {rows[0]}. Correct the readings or "
-                "output_bounds."
+                f"first of them, {Y[rows[0], d]:g}, in {rows_from_zero(rows[:1])}. Correct the "
+                "readings or output_bounds."
             )
         bounds.append(interval)
     return bounds

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.base import clone
 
+from emgpr.row_numbers import rows_from_zero
 from emgpr.transforms.base import Transform
 
 Array = np.ndarray
@@ -105,8 +106,8 @@ class FittedTransformer(Transform):
         """Return the error message for values at which the transformer cannot be inverted."""
         return (
             f"The transform of output {output!r}, {self.transformer!r}, cannot be inverted at "
-            f"{len(rows)} values beyond those it was fitted to, the first of them in rows "
-            f"{rows[:5].tolist()}. "
+            f"{len(rows)} values beyond those it was fitted to, the first of them in "
+            f"{rows_from_zero(rows)}. "
             'Choose another transform, such as "normal-score", or replace the values with NaN.'
         )
 

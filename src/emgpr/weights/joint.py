@@ -84,6 +84,7 @@ def refine(
     max_iter: int,
     output_names: Sequence[str] | None = None,
     latent_numbers: Sequence[int] | Int[Array, " Q"] | None = None,
+    output_columns: Sequence[int] | Int[Array, " D"] | None = None,
     execution: Execution = DEFAULT_EXECUTION,
 ) -> RefinedModel:
     """Optimise the result of step 2 further, jointly or in the given number of sweeps."""
@@ -92,7 +93,7 @@ def refine(
         x = observations.at(np.concatenate(sites)).x
         vector = ParameterVector.around(
             start, observations, x, correlated=correlated, output_names=output_names,
-            latent_numbers=latent_numbers, **bounds,
+            latent_numbers=latent_numbers, output_columns=output_columns, **bounds,
         )  # fmt: skip
         return EnsembleLikelihood(observations, sites, vector, weak_prior, execution)
 

@@ -47,6 +47,7 @@ class ParameterVector:
     noise: NoiseParameters
     bounds: Float[Array, "p 2"]
     names: tuple[str, ...]
+    listed: tuple[int, ...] = ()  # order of the parameters in messages; empty: that of the vector
 
     @classmethod
     def around(
@@ -58,12 +59,14 @@ class ParameterVector:
         correlated: bool,
         output_names: Sequence[str] | None = None,
         latent_numbers: Sequence[int] | Int[Array, " Q"] | None = None,
+        output_columns: Sequence[int] | Int[Array, " D"] | None = None,
         min_length_factor: float = 1.0,
     ) -> "ParameterVector":
         """Create a vector with bounds set by the user or, by default, derived from the sites `x`.
 
         The lower bounds of length-scales are multiplied by `min_length_factor`. Messages refer to
-        the latent processes by `latent_numbers`.
+        the latent processes by `latent_numbers`, and list the outputs in the order of
+        `output_columns`, the columns of the user's table.
         """
         D = observations.n_outputs
         noise = NoiseParameters(D, correlated)
@@ -80,14 +83,20 @@ class ParameterVector:
         noise_bounds = _noise_bounds(start, noise, observations.constant)
         bounds = np.concatenate([np.column_stack([low, high]), noise_bounds])
         numbers = range(len(spaces)) if latent_numbers is None else latent_numbers
-        numbered = zip(numbers, spaces, strict=True)
+        columns = range(D) if output_columns is None else output_columns
+        numbered = [(q, n) for q, s in zip(numbers, spaces, strict=True) for n in s.names[:-1]]
         names = [
-            *(f"latent {q}'s {name}" for q, s in numbered for name in s.names[:-1]),
+            *(f"latent {q}'s {name}" for q, name in numbered),
             *(f"the noise of output {name!r}" for name in output_names or range(D)),
         ]
         correlation = "a correlation between noises (set noise='independent' if sites are few)"
-        names += [correlation] * (noise.size - D)
-        return cls(start, noise, bounds, tuple(names))
+        n_correlations = noise.size - D
+        names += [correlation] * n_correlations
+        places = [*((0, q) for q, _ in numbered), *((1, column) for column in columns)]
+        places += [(2, 0)] * n_correlations
+        in_order = latent_numbers is None and output_columns is None
+        listed = () if in_order else tuple(sorted(range(len(names)), key=lambda i: places[i]))
+        return cls(start, noise, bounds, tuple(names), listed)
 
     @property
     def n_kernel_parameters(self) -> int:
@@ -150,7 +159,7 @@ class ParameterVector:
         # If one of several length-scales is at its upper bound, its input column is irrelevant.
         per_column = [name.endswith("]") for name in self.names]
         at_bound &= ~(upper & per_column)
-        ended = dict.fromkeys(name for name, at in zip(self.names, at_bound, strict=True) if at)
+        ended = dict.fromkeys(self.names[i] for i in self.listed or range(n) if at_bound[i])
         if ended:
             parts.append(f"the search ended at a bound of {', '.join(ended)}")
         return "; ".join(parts)
