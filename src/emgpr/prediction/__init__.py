@@ -19,6 +19,7 @@ from emgpr.prediction.lmc_posterior import (
 from emgpr.prediction.neighbours import (
     bounded_conditioning,
     condition_on_neighbours,
+    condition_on_surrounding,
     neighbouring_sites,
 )
 from emgpr.prediction.posterior import GaussianMixture, Posterior
@@ -38,6 +39,7 @@ __all__ = [
     "condition_latents",
     "condition_on_neighbours",
     "condition_on_sample",
+    "condition_on_surrounding",
     "exact_is_affordable",
     "leave_out",
     "leave_out_from_batch",

@@ -26,7 +26,11 @@ from emgpr.prediction.leave_out import (
     leave_out_from_neighbours,
     left_out_together,
 )
-from emgpr.prediction.neighbours import condition_on_neighbours, neighbouring_sites
+from emgpr.prediction.neighbours import (
+    condition_on_neighbours,
+    condition_on_surrounding,
+    neighbouring_sites,
+)
 from emgpr.prediction.posterior import GaussianMixture
 from emgpr.user_warnings import warn
 
@@ -35,7 +39,7 @@ Conditioning = Literal["all", "batch"] | int
 
 # Largest number of operations for conditioning on all readings: about ten seconds on one core.
 EXACT_OPERATIONS = 3e11
-DEFAULT_NEIGHBOURS = 16  # nearest readings of each output, used if there are too many readings
+DEFAULT_NEIGHBOURS = 16  # fewest readings of each output, used if there are too many readings
 MAX_JOINT_VALUES = 6000  # in a joint sample, which then takes a minute and a gigabyte
 
 
@@ -45,9 +49,11 @@ class LMCPosterior:
 
     `conditioning` determines the readings from which each member predicts: "all" readings, the
     readings in its "batch", or a given number of nearest readings of each output. `combine` is the
-    rule that combines the members' predictions. If `automatic` is True and readings at new
-    locations are added, "all" is replaced with a number of nearest readings if predictions would
-    otherwise take too long.
+    rule that combines the members' predictions.
+
+    If `automatic` is True, a number of readings means readings in all directions, and more of them
+    where this reduces the variance (`condition_on_surrounding`). If readings at new locations are
+    added, "all" is then replaced with such a number if predictions would otherwise take too long.
     """
 
     observations: Observations
@@ -258,7 +264,9 @@ class LMCPosterior:
         if conditioning == "batch":
             table = table.at(self.batch_sites(member))
         elif isinstance(conditioning, int):
-            table = table.at(neighbouring_sites(table, x, self.model.kernels, conditioning))
+            kernels, surrounding = self.model.kernels, self.automatic
+            sites = neighbouring_sites(table, x, kernels, conditioning, surrounding=surrounding)
+            table = table.at(sites)
         model = self.model.members([member])
         mean, cov = condition_jointly(table, x, model, device=execution.device)
         return mean, cov.reshape(mean.size, mean.size)
@@ -318,7 +326,8 @@ class LMCPosterior:
         """Predict the signals with the given members; only one if members use their own batches."""
         table, model = self.observations, self.model.members(members)
         if isinstance(self.conditioning, int):
-            return condition_on_neighbours(table, x, model, self.conditioning, device=device)
+            condition_on = condition_on_surrounding if self.automatic else condition_on_neighbours
+            return condition_on(table, x, model, self.conditioning, device=device)
         if self.conditioning == "batch":
             table = table.at(self.batch_sites(members[0]))
         return condition(table, x, model, with_cov=with_cov, device=device)
@@ -377,9 +386,10 @@ def affordable_conditioning(observations: Observations, model: LMCModel) -> Cond
         return "all"
     warn(
         f'conditioning="auto": exact predictions from {observations.n_readings} readings for '
-        f"{model.n_members} members would take too long; predictions use the "
-        f"{DEFAULT_NEIGHBOURS} nearest readings of each output. Set "
-        f'conditioning={DEFAULT_NEIGHBOURS} to accept this, or "all" to use every reading.'
+        f"{model.n_members} members would take too long; predictions use {DEFAULT_NEIGHBOURS} "
+        "readings of each output in all directions, and more where they reduce the variance. Set "
+        f"conditioning={DEFAULT_NEIGHBOURS} to use only the {DEFAULT_NEIGHBOURS} nearest readings, "
+        'or "all" to use every reading.'
     )
     return DEFAULT_NEIGHBOURS
 
