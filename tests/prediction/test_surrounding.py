@@ -70,15 +70,15 @@ def test_predictions_in_a_gap_are_closer_to_those_from_all_readings(gap):
 
 def test_the_number_of_readings_is_doubled_until_the_variance_hardly_falls(rng, monkeypatch):
     """Noisy readings of a smooth signal: 16 of them do not suffice, but all are not needed."""
-    observations, model = one_output(rng.uniform(size=(1200, 2)), RBF(0.3), 0.01, rng)
+    observations, model = one_output(rng.uniform(size=(1200, 2)), RBF(0.1), 0.001, rng)
     x = rng.uniform(size=(30, 2))
-    used, real = [], module._condition
+    used, real = [], module._Conditional.given
 
-    def noted(observations, search, n, x, *args):
-        used.append((n, len(x)))
-        return real(observations, search, n, x, *args)
+    def noted(self, sites, x):
+        used.append((sites[0].shape[1], len(x)))
+        return real(self, sites, x)
 
-    monkeypatch.setattr(module, "_condition", noted)
+    monkeypatch.setattr(module._Conditional, "given", noted)
     few = condition_on_neighbours(observations, x, model, 16)
     used.clear()
     enough = condition_on_surrounding(observations, x, model, 16)
@@ -141,7 +141,7 @@ def test_groups_of_locations_do_not_change_the_predictions(gap, monkeypatch):
         return real(table, *args)
 
     monkeypatch.setattr(module, "factor_readings", noted)
-    memory = 8 * 6 * 7 * 16**2  # of seven locations, with three copies of their covariances
+    memory = 8 * 6 * 7 * 16**2  # of seven locations, for six numbers of each pair of sites
     monkeypatch.setattr(module, "chunk_bytes", lambda _: memory)
     found = condition_on_surrounding(observations, x, model, 16)
     assert max(sizes) <= 7 * 16**2 or max(sizes) <= 32**2

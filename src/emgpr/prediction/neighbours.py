@@ -5,7 +5,8 @@ readings in all directions, as many as are worthwhile. In the second case, the n
 doubled until another doubling would hardly reduce the variance.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,7 @@ from emgpr.prediction.exact import CoupledOutputs, LMCModel, factor_readings
 from emgpr.prediction.posterior import GaussianMixture
 
 Array = np.ndarray
+Sites = Int[Array, "_ _"]  # a row for each location
 # Sites, and a function that returns n of them near each location: (locations, n, threads) -> rows.
 Search = tuple[Int[Array, " _"], Callable[[Array, int, int], Array]]
 
@@ -32,7 +34,7 @@ Search = tuple[Int[Array, " _"], Callable[[Array, int, int], Array]]
 WORTHWHILE_GAIN = 0.05
 # Locations whose numbers of neighbouring sites differ by less than this are processed together.
 WIDTH_STEP = 2
-SEARCHED_AT_ONCE = 4  # locations, relative to those whose covariances are in memory together
+NUMBERS_SEARCHED = 64  # numbers in memory during the search, for each neighbour of a location
 MAX_READINGS_AROUND = 512  # of all outputs together, which a location is predicted from
 
 
@@ -45,14 +47,7 @@ def condition_on_neighbours(
     device: str = "cpu",
 ) -> GaussianMixture:
     """Return the distribution of the signals at x given the nearest readings of each output."""
-    scale = column_scales(model.kernels, x.shape[1])
-
-    def predict(group: CoupledOutputs) -> tuple[Array, Array]:
-        table = observations.select_outputs(group.outputs)
-        search = observations.cached(_search_key(group, scale), partial(_Nearest, table, scale))
-        return _condition(table, search, n_neighbours, x, group, device)
-
-    return model.predict_groups(len(x), predict)
+    return _condition_groups(observations, x, model, n_neighbours, _Nearest, device)
 
 
 def condition_on_surrounding(
@@ -69,19 +64,30 @@ def condition_on_surrounding(
     doubled as long as the last doubling reduced the variance of a reading of some output, predicted
     by the first member, by more than `WORTHWHILE_GAIN`. There is a limit to the size of the system.
     """
+    return _condition_groups(observations, x, model, n_neighbours, _Surrounding, device)
+
+
+def _condition_groups(
+    observations: Observations,
+    x: Float[Array, "M P"],
+    model: LMCModel,
+    n: int,
+    kind: "type[_Nearest]",
+    device: str,
+) -> GaussianMixture:
+    """Condition each group of coupled outputs on the neighbours that a kind of search finds."""
     scale = column_scales(model.kernels, x.shape[1])
+    limit = MAX_READINGS_AROUND if kind is _Surrounding else 0
 
     def predict(group: CoupledOutputs) -> tuple[Array, Array]:
         table = observations.select_outputs(group.outputs)
-        key = ("surrounding", *_search_key(group, scale))
-        search = observations.cached(key, partial(_Surrounding, table, scale))
-        return _condition_on_enough(table, search, n_neighbours, x, group, device)
+        key = kind, tuple(group.outputs.tolist()), tuple(scale.tolist())
+        search = observations.cached(key, partial(kind, table, scale))
+        if not group.kernels or not search.searches:
+            return np.zeros((model.n_members, len(x), table.n_outputs)), group.prior_covariance(x)
+        return _Conditional(table.to(device), search, group, device, limit).predict(x, n)
 
     return model.predict_groups(len(x), predict)
-
-
-def _search_key(group: CoupledOutputs, scale: Float[Array, " P"]) -> tuple[Hashable, ...]:
-    return "neighbours", tuple(group.outputs.tolist()), tuple(scale.tolist())
 
 
 def bounded_conditioning(conditioning: Any, observations: Observations) -> Any:
@@ -110,7 +116,7 @@ def neighbouring_sites(
     """
     searching = _Surrounding if surrounding else _Nearest
     search = searching(observations, column_scales(kernels, x.shape[1]))
-    return np.setdiff1d(search.neighbours(x, n), [-1])
+    return np.unique(np.concatenate([np.empty(0, int), *map(np.ravel, search.neighbours(x, n))]))
 
 
 def column_scales(kernels: Sequence[Kernel], P: int) -> Float[Array, " P"]:
@@ -162,10 +168,12 @@ class _Nearest:
         """Return the largest number of sites that contain n readings of each output."""
         return sum(min(n, len(sites)) for sites, _ in self.searches)
 
-    def neighbours(self, x: Float[Array, "m P"], n: int, threads: int = 1) -> Int[Array, "m w"]:
-        """Return the sites near each row of x, without repetitions; rows are padded with −1."""
-        found = [sites[search(x / self.scale, n, threads)] for sites, search in self.searches]
-        return unique_per_row(np.concatenate([np.full((len(x), 1), -1), *found], axis=1))
+    def neighbours(self, x: Float[Array, "m P"], n: int, threads: int = 1) -> list[Sites]:
+        """Return the sites of n readings near each row of x, once for each set of measured sites.
+
+        The sites are in order of preference.
+        """
+        return [sites[search(x / self.scale, n, threads)] for sites, search in self.searches]
 
 
 class _Surrounding(_Nearest):
@@ -182,86 +190,94 @@ class _Surrounding(_Nearest):
         return found
 
 
-def _condition_on_enough(
-    observations: Observations,
-    search: _Nearest,
-    n: int,
-    x: Float[Array, "M P"],
-    group: CoupledOutputs,
-    device: str,
-) -> tuple[Float[Array, "L M D"], Float[Array, "L M D D"]]:
-    """Condition on n neighbours, or on more at locations where this reduces the variance."""
-    D, first = len(group.outputs), group._replace(B=group.B[:1])
+@dataclass(frozen=True)
+class _Conditional:
+    """The distribution of a group of coupled outputs given neighbouring readings.
 
-    def variances(cov: Float[Array, "L m D D"]) -> Float[Array, "m D"]:
-        return diagonal(cov[0] + group.noise)
+    `max_readings` limits the number of readings of all outputs that a location is predicted from,
+    if this number is increased at all.
+    """
 
-    mean, cov = _condition(observations, search, n, x, group, device)
-    if n < 2 or 2 * n * D > MAX_READINGS_AROUND or n >= observations.n_sites:
+    table: Observations  # on the device
+    search: _Nearest
+    group: CoupledOutputs
+    device: str
+    max_readings: int
+
+    def predict(
+        self, x: Float[Array, "M P"], n: int, previous: Float[Array, "M D"] | None = None
+    ) -> tuple[Float[Array, "L M D"], Float[Array, "L M D D"]]:
+        """Condition on n neighbours, or on more at locations where this reduces the variance.
+
+        `previous` holds the variances given half as many neighbours.
+        """
+        D, width = len(self.group.outputs), self.search.width(n)
+        mean, cov = np.zeros((len(self.group.B), len(x), D)), self.group.prior_covariance(x)
+        final = 2 * n * D > self.max_readings or n >= self.table.n_sites
+        threads = cpu_count() if self.device.startswith("cuda") else 1  # so a GPU need not wait
+        step = max(1, int(chunk_bytes("cpu") // (8 * width * (NUMBERS_SEARCHED + 2 * width))))
+        for start in range(0, len(x), step):
+            at = slice(start, start + step)
+            sites = self.search.neighbours(x[at], n, threads)
+            mean[:, at], cov[:, at] = self.given(sites, x[at])
+            if final:
+                continue
+            if previous is None:
+                first = replace(self, group=self.group._replace(B=self.group.B[:1]))
+                half = [part[:, : max(1, n // 2)] for part in sites]
+                before = self._variances(first.given(half, x[at])[1])
+            else:
+                before = previous[at]
+            after = self._variances(cov[:, at])
+            worthwhile = (after < (1 - WORTHWHILE_GAIN) * before).any(axis=1)
+            if worthwhile.any():
+                rows = start + np.flatnonzero(worthwhile)
+                mean[:, rows], cov[:, rows] = self.predict(x[rows], 2 * n, after[worthwhile])
         return mean, cov
-    before = variances(_condition(observations, search, n // 2, x, first, device)[1])
-    rows = np.arange(len(x))
-    while 2 * n * D <= MAX_READINGS_AROUND and n < observations.n_sites:
-        after = variances(cov[:, rows])
-        worthwhile = (after < (1 - WORTHWHILE_GAIN) * before).any(axis=1)
-        if not worthwhile.any():
-            break
-        rows, before, n = rows[worthwhile], after[worthwhile], 2 * n
-        mean[:, rows], cov[:, rows] = _condition(observations, search, n, x[rows], group, device)
-    return mean, cov
 
+    def _variances(self, cov: Float[Array, "L m D D"]) -> Float[Array, "m D"]:
+        """Return the variances of readings that the first member predicts."""
+        return diagonal(cov[0] + self.group.noise)
 
-def _condition(
-    observations: Observations,
-    search: _Nearest,
-    n: int,
-    x: Float[Array, "M P"],
-    group: CoupledOutputs,
-    device: str,
-) -> tuple[Float[Array, "L M D"], Float[Array, "L M D D"]]:
-    """Condition the signals at each location on n neighbouring readings of each output."""
-    kernels, (L, _, D, _) = group.kernels, group.B.shape
-    mean, cov = np.zeros((L, len(x), D)), group.prior_covariance(x)
-    if not kernels or not search.searches:
+    def given(
+        self, sites: Sequence[Sites], x: Float[Array, "m P"]
+    ) -> tuple[Float[Array, "L m D"], Float[Array, "L m D D"]]:
+        """Condition the signals at each location on the readings at its neighbouring sites."""
+        kernels, (L, _, D, _) = self.group.kernels, self.group.B.shape
+        mean, cov = np.zeros((L, len(x), D)), self.group.prior_covariance(x)
+        new, (B, noise) = to_device(x, self.device), self.group.to(self.device)
+        xp = namespace(new)
+        bytes_each = 8 * (3 * D * D + len(kernels) + x.shape[1])
+        for rows, near in _equal_widths(sites, chunk_bytes(self.device) / bytes_each):
+            tables = self.table.at(near)
+            K = kernel_matrices(kernels, tables.x)
+            Kx = kernel_matrices(kernels, tables.x, new[to_device_of(rows, new), None])
+            observed = tables.observed.reshape(len(rows), -1, 1)
+            y = tables.stacked[..., None]
+            for member in range(L):
+                L_factor = factor_readings(tables, B[member], noise, K)
+                cross = cross_covariance(B[member], Kx).reshape(*observed.shape[:2], D) * observed
+                half = L_factor.half_solve(xp.concat([cross, y], axis=-1))
+                half, target = half[..., :D], half[..., D:]
+                transposed = xp.matrix_transpose(half)
+                mean[member, rows] = to_numpy(transposed @ target)[..., 0]
+                cov[member, rows] -= to_numpy(transposed @ half)
         return mean, cov
-    table, new, (B, noise) = observations.to(device), to_device(x, device), group.to(device)
-    xp = namespace(new)
-    for rows, sites in _equal_widths(search, n, x, group, device):
-        at = to_device_of(rows, new)
-        tables = table.at(sites)
-        K = kernel_matrices(kernels, tables.x)
-        Kx = kernel_matrices(kernels, tables.x, new[at, None])
-        observed = tables.observed.reshape(len(rows), -1, 1)
-        y = tables.stacked[..., None]
-        for member in range(L):
-            L_factor = factor_readings(tables, B[member], noise, K)
-            cross = cross_covariance(B[member], Kx).reshape(*observed.shape[:2], D) * observed
-            half = L_factor.half_solve(xp.concat([cross, y], axis=-1))
-            half, target = half[..., :D], half[..., D:]
-            transposed = xp.matrix_transpose(half)
-            mean[member, rows] = to_numpy(transposed @ target)[..., 0]
-            cov[member, rows] -= to_numpy(transposed @ half)
-    return mean, cov
 
 
 def _equal_widths(
-    search: _Nearest, n: int, x: Float[Array, "M P"], group: CoupledOutputs, device: str
+    sites: Sequence[Sites], max_entries: float
 ) -> Iterator[tuple[Int[Array, " m"], Int[Array, "m w"]]]:
-    """Yield groups of locations with about as many neighbours, as rows of x and their sites.
+    """Yield locations with about as many neighbouring sites, and these sites, padded with −1.
 
-    The number of locations in a group is limited by the memory that their covariances need.
+    The covariances between the sites have at most `max_entries` entries.
     """
-    threads = cpu_count() if device.startswith("cuda") else 1  # so that a GPU need not wait
-    matrices, P = 3 * len(group.outputs) ** 2 + len(group.kernels), x.shape[1]
-    memory = chunk_bytes(device) / (8 * (matrices + P))
-    at_once = max(1, int(SEARCHED_AT_ONCE * memory // search.width(n) ** 2))
-    for start in range(0, len(x), at_once):
-        sites = search.neighbours(x[start : start + at_once], n, threads)
-        width = (sites >= 0).sum(axis=1)
-        width += -width % WIDTH_STEP
-        for w in np.unique(width).tolist():
-            rows = np.flatnonzero(width == w)
-            step = max(1, int(memory // w**2))
-            for first in range(0, len(rows), step):
-                some = rows[first : first + step]
-                yield start + some, sites[some, :w]
+    united = unique_per_row(np.concatenate(sites, axis=1))
+    width = (united >= 0).sum(axis=1)
+    width += -width % WIDTH_STEP
+    for w in np.unique(width).tolist():
+        rows = np.flatnonzero(width == w)
+        step = max(1, int(max_entries // w**2))
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
+            yield some, united[some, :w]
