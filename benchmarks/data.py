@@ -7,7 +7,7 @@ problem, add a function to `PROBLEMS`.
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +18,7 @@ Array = np.ndarray
 
 SIDE = 5.0  # longer side of a rescaled swath, similar to the Jura region in km
 SIMULATED = ((200, 3), (500, 3), (1000, 3), (2000, 3), (200, 5), (200, 10), (800, 10))
+OFFSETS = ((160, 90), (310, 170), (90, 220))  # shifts of the gaps of `heaton`, in cells
 
 
 class DataNotAvailable(RuntimeError):
@@ -37,6 +38,7 @@ class Problem:
     truth: Array  # (M, D), on the scale of Y
     error: str = "MSE"  # name of the loss
     loss: Callable[[Array, Array], Array] = lambda truth, mean: (truth - mean) ** 2
+    methods: tuple[str, ...] | None = None  # methods that can fit so many readings; None means all
 
     def save(self, path: Path) -> None:
         """Write the arrays that are passed to a method."""
@@ -95,6 +97,34 @@ def atms() -> Problem:
     return _hold_out(_rescale(X), Y, held_out)
 
 
+def heaton(offset: tuple[int, int]) -> Problem:
+    """Return a satellite image of land-surface temperatures with gaps (Heaton et al. 2019).
+
+    The training part of the image is read from the file that the environment variable EMGPR_HEATON
+    names: an array `temperature` at `lon_lat`, and the cells `asked_lon_lat` that the study asks
+    for, most of which lie in large gaps. The pattern of these cells is shifted on the grid by
+    `offset`, and the training readings that it then covers are held out.
+    """
+    file = Path(os.environ.get("EMGPR_HEATON", ""))
+    if not file.is_file():
+        raise DataNotAvailable(
+            "there is no image; set EMGPR_HEATON to a file satellite_training.npz with the arrays "
+            "lon_lat, temperature and asked_lon_lat"
+        )
+    with np.load(file) as image:
+        X, y, asked = (image[name] for name in ("lon_lat", "temperature", "asked_lon_lat"))
+    axes = [np.unique(column) for column in np.concatenate([X, asked]).T]
+
+    def cells(places: Array) -> tuple[Array, ...]:
+        return tuple(np.searchsorted(axis, x) for axis, x in zip(axes, places.T, strict=True))
+
+    masked = np.zeros([len(axis) for axis in axes], bool)
+    masked[cells(asked)] = True
+    masked = np.roll(masked, offset, axis=(0, 1))
+    problem = _hold_out(_rescale(X), y[:, None], np.flatnonzero(masked[cells(X)]))
+    return replace(problem, methods=("emgpr, defaults", "GPBoost, Vecchia"))
+
+
 def simulated(N: int, D: int, *, M: int = 200, noise: float = 0.1) -> Problem:
     """Return D weighted sums of three smooth processes on the unit square, with noise.
 
@@ -114,6 +144,7 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "jura": jura,
     "amsua": amsua,
     "atms": atms,
+    **{f"heaton-{i}": partial(heaton, offset) for i, offset in enumerate(OFFSETS, start=1)},
     **{f"simulated-{N}x{D}": partial(simulated, N, D) for N, D in SIMULATED},
 }
 

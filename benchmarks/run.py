@@ -87,7 +87,8 @@ def run_problems(
             for method, n in too_large.items()
             if simulated and n <= n_readings
         }
-        for row in run_problem(problem, chosen, pythons, excluded | skipped, args):
+        fitting = [m for m in chosen if problem.methods is None or m.name in problem.methods]
+        for row in run_problem(problem, fitting, pythons, excluded | skipped, args):
             if simulated and row["status"] == OVER_LIMIT:
                 too_large.setdefault(row["method"], n_readings)
             row = {"problem": name, "error_is": problem.error, **row}

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm
 
 from benchmarks.data import Problem
 from emgpr.metrics import paired_difference
@@ -29,6 +30,7 @@ def losses(problem: Problem, mean: Array, std: Array) -> Losses:
         "error": problem.loss(truth, mean),
         "mse": (truth - mean) ** 2,
         "nlpd": 0.5 * (z**2 + np.log(2 * np.pi)) + np.log(std),
+        "crps": std * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / np.sqrt(np.pi)),
         "coverage": np.abs(z) <= NORMAL_95,
     }
     return {

@@ -1,4 +1,4 @@
-"""Orders of sites, and the nearest earlier sites of each site in such an order."""
+"""Orders of sites, the nearest earlier sites in an order, and the sites around a location."""
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -9,6 +9,11 @@ Array = np.ndarray
 
 MAX_MAXIMIN_SITES = 5000  # for more sites, the order is pseudo-random
 FIRST_SITES = 512  # sites whose neighbours are found by computing all distances
+COARSEN = 4  # each subset of the sites in `SurroundingSites` is smaller by this factor
+MIN_COARSE_SITES = 16  # in the smallest of these subsets
+POOL = 3  # nearest sites among which sectors are searched, for each site to be found
+MAX_DIRECTED_INPUTS = 3  # with more inputs, only the nearest sites are used
+REPEATED = -2  # instead of a sector, marks sites that were found before
 
 
 def spread_order(x: Float[Array, "N P"]) -> Int[Array, " N"]:
@@ -97,3 +102,92 @@ def earlier_neighbours(
             at, k = at[~enough], 2 * k
         start = end
     return found
+
+
+class SurroundingSites:
+    """A search for sites that are near a location and lie in different directions from it.
+
+    Half of the sites are the nearest ones in each of several sectors; the other half are the
+    nearest of all other sites. Inside a gap, the nearest sites alone would all lie on one side.
+    A sector is the set of locations whose direction is closest to one of those of `compass`.
+
+    The sectors are searched among the nearest sites first. For locations with too few sites in a
+    sector, the search is repeated among a quarter of all sites, a sixteenth, and so on, which are
+    spread over the whole region and reach farther. `order` is an order of the sites in which the
+    first ones, however many, are spread over the region.
+
+    >>> x = np.array([[0.0], [0.1], [0.2], [0.3], [5.0]])
+    >>> SurroundingSites(x, spread_order(x)).search(np.array([[0.4]]), 3)
+    array([[3, 4, 2]])
+    """
+
+    def __init__(self, x: Float[Array, "N P"], order: Int[Array, " N"]) -> None:
+        self.x = x
+        self.directions = compass(x.shape[1])
+        self.trees = [(np.arange(len(x)), KDTree(x))]
+        size = len(x) // COARSEN
+        while size >= MIN_COARSE_SITES and len(self.directions):
+            self.trees.append((order[:size], KDTree(x[order[:size]])))
+            size //= COARSEN
+
+    def search(self, at: Float[Array, "m P"], n: int, workers: int = 1) -> Int[Array, "m n"]:
+        """Return n sites that surround each location; fewer only if there are fewer sites."""
+        n, S = min(n, len(self.x)), len(self.directions)
+        if not 0 < S <= n < len(self.x):
+            sites, tree = self.trees[0]
+            return sites[tree.query(at, k=range(1, n + 1), workers=workers)[1]]
+        quota = -(-n // (2 * S))
+        found = np.empty((len(at), n), int)
+        rows: Array = np.arange(len(at))
+        candidates: Array = np.empty((len(at), 0), int)
+        new, sector = candidates, candidates.astype(np.int8)
+        for sites, tree in self.trees:
+            last = sites is self.trees[-1][0]
+            k = len(sites) if last else min(POOL * n, len(sites))  # the last subset is small
+            _, nearest = tree.query(at[rows], k=range(1, k + 1), workers=workers)
+            previous, new = new, sites[nearest]
+            again = (new[:, :, None] == previous[:, None, :]).any(axis=2)
+            candidates = np.concatenate([candidates, new], axis=1)
+            new_sector = np.where(again, REPEATED, self._sectors(at[rows], new))
+            sector = np.concatenate([sector, new_sector], axis=1)
+            in_sector = sector[:, :, None] == np.arange(S)
+            rank = np.cumsum(in_sector, axis=1, dtype=np.int16)
+            chosen = (in_sector & (rank <= quota)).any(axis=2)
+            complete = (rank[:, -1] >= quota).all(axis=1) | last
+            # A stable sort keeps the order of the distances.
+            preference = np.where(sector == REPEATED, 2, ~chosen)[complete]
+            best = np.argsort(preference, axis=1, kind="stable")[:, :n]
+            found[rows[complete]] = np.take_along_axis(candidates[complete], best, 1)
+            rows, candidates, new, sector = (
+                part[~complete] for part in (rows, candidates, new, sector)
+            )
+            if not len(rows):
+                break
+        return found
+
+    def _sectors(self, at: Float[Array, "m P"], sites: Int[Array, "m k"]) -> Int[Array, "m k"]:
+        """Return the direction closest to that of each site; −1 for a site at the location."""
+        offset = self.x[sites] - at[:, None]
+        sector = np.argmax(offset @ self.directions.T, axis=-1).astype(np.int8)
+        return np.where((offset == 0).all(axis=-1), np.int8(-1), sector)
+
+
+def compass(P: int) -> Float[Array, "S P"]:
+    """Return unit vectors in the directions of the axes; in a plane, also of the diagonals.
+
+    There are no directions if there are more than three inputs, because a location would need too
+    many neighbours in order to be surrounded.
+
+    >>> compass(1)
+    array([[ 1.],
+           [-1.]])
+    >>> [len(compass(P)) for P in (2, 3, 4)]
+    [8, 6, 0]
+    """
+    if P > MAX_DIRECTED_INPUTS:
+        return np.empty((0, P))
+    axes = np.concatenate([np.eye(P), -np.eye(P)])
+    if P != 2:
+        return axes
+    diagonals = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]]) / np.sqrt(2)
+    return np.concatenate([axes, diagonals])

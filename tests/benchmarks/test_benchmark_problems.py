@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.data import PROBLEMS, DataNotAvailable, simulated
+from benchmarks.data import PROBLEMS, SIDE, DataNotAvailable, heaton, simulated
 
 pytestmark = pytest.mark.slow
 
@@ -43,3 +43,26 @@ def test_a_granule_gives_800_training_sites_of_ten_channels(granule, monkeypatch
     monkeypatch.setenv("EMGPR_ATMS", str(granule[0].parent))
     problem = PROBLEMS["atms"]()
     assert (problem.Y.shape, problem.truth.shape) == ((800, 10), (200, 10))
+
+
+def test_without_an_image_the_error_names_the_variable_to_set(monkeypatch):
+    monkeypatch.delenv("EMGPR_HEATON", raising=False)
+    with pytest.raises(DataNotAvailable, match="set EMGPR_HEATON"):
+        PROBLEMS["heaton-1"]()
+
+
+def test_readings_in_shifted_gaps_of_an_image_are_held_out(tmp_path, monkeypatch, rng):
+    """A grid of 30 × 20 cells, of which a block is asked for and absent from the training part."""
+    X = np.stack(np.meshgrid(np.arange(30.0), np.arange(20.0), indexing="ij"), -1).reshape(-1, 2)
+    y = rng.normal(size=600)
+    asked = (X[:, 0] < 5) & (X[:, 1] < 4)
+    file = tmp_path / "satellite_training.npz"
+    np.savez(file, lon_lat=X[~asked], temperature=y[~asked], asked_lon_lat=X[asked])
+    monkeypatch.setenv("EMGPR_HEATON", str(file))
+    problem = heaton((10, 7))
+    assert problem.truth.shape == (20, 1)
+    assert len(problem.X) == 600 - 20 - 20
+    held_out = problem.X_new * 29 / SIDE
+    np.testing.assert_allclose(held_out.min(axis=0), [10, 7], atol=1e-9)
+    np.testing.assert_allclose(held_out.max(axis=0), [14, 10], atol=1e-9)
+    assert problem.methods is not None

@@ -15,7 +15,8 @@ def test_the_approximations_of_very_many_readings_are_listed_by_step(big):
         "step 1: Vecchia, 2000 of 12000 readings, each given 20 earlier neighbours",
         "joint optimisation: Vecchia, each site given 15 earlier sites",
         "safe transfer: tested on 6000 of 36000 readings, each predicted from neighbours",
-        "1000 locations: from the 16 nearest readings of each output, of 36000 in total",
+        "1000 locations: from 16 or more readings of each output in all directions, of 36000 in "
+        "total",
     ]
     assert str(plan).endswith("\n".join(f"  {line}" for line in plan.approximations))
     assert IndependentGP(output_transform=None).plan(*big(400)).approximations == []

@@ -216,6 +216,6 @@ def test_too_costly_readings_change_the_conditioning_of_both(partial_transfer, x
     with pytest.warns(UserWarning, match="auto") as warned:
         predicted = posterior.predict(x_new, observed, include_noise=False)
     assert len(warned) == 1
-    near = replace(posterior, conditioning=2, automatic=False)
+    near = replace(posterior, conditioning=2)
     expected = near.predict(x_new, observed, include_noise=False)
     assert_allclose(predicted.mean, expected.mean, rtol=1e-12)

@@ -52,7 +52,7 @@ def test_more_notes_where_there_is_more_to_note(cadmium, page_of, tmp_path, monk
     )
     write_report(model, tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text("utf-8")
-    assert "conditioned only on the 8 nearest readings of each output" in text
+    assert "only on 8 or more readings of each output in all directions" in text
     assert text.index("random_state is not set") > text.index("For the person who fitted")
     assert "1 site has the same inputs as an earlier site in the table." in text
     assert "<li>0: the model found no correlation between nearby readings" in text

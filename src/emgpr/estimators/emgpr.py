@@ -75,8 +75,9 @@ class EMGPR(MultiOutputGP):
     conditioning : {"auto", "all", "batch"} or int
         Readings from which a member predicts: all readings, those of its batch, or the given number
         of nearest readings of each output; a number that is not below the number of sites means
-        "all". "auto" uses all readings if that does not take too long, otherwise the 16 nearest
-        readings of each output, with a warning.
+        "all". "auto" uses all readings if that does not take too long. Otherwise, with a warning,
+        each location is predicted from 16 readings of each output that lie in all directions from
+        it, and from more where this reduces the variance.
     refine : "auto", "joint" or int
         0 stops after the two steps, as in the paper. A number n adds n sweeps, each of which
         optimises kernels and noise, and then the weights. "joint" optimises kernels, noise and
@@ -170,7 +171,8 @@ class EMGPR(MultiOutputGP):
     alone_ : dict of the outputs that are predicted from their own readings only
     converged_ : whether every optimisation converged inside its bounds
     n_iter_ : number of iterations of the longest optimisation
-    conditioning_ : readings that predictions are conditioned on: "all", "batch" or a number
+    conditioning_ : readings that predictions are conditioned on: "all", "batch" or a number, which
+        is the smallest number for each location if `conditioning` is "auto"
     latent_learner_ : learner of step 1: a name, or the object that was passed
     batches_ : list of the rows that each member was fitted to
     n_rows_ignored_ : number of rows of the training table in which no output was measured

@@ -53,11 +53,15 @@ def describe_vecchia(n_neighbours: int | None, n_sites: int) -> str:
     return f"Vecchia, each site given {n_neighbours} earlier sites"
 
 
-def describe_conditioning(conditioning: Any, counts: Int[Array, " D"]) -> str:
+def describe_conditioning(
+    conditioning: Any, counts: Int[Array, " D"], *, surrounding: bool = False
+) -> str:
     """Describe the approximation in predictions, given the number of readings of each output.
 
     >>> describe_conditioning(16, np.array([9000, 9000, 6000]))
     'from the 16 nearest readings of each output, of 24000 in total'
+    >>> describe_conditioning(16, np.array([9000, 9000, 6000]), surrounding=True)
+    'from 16 or more readings of each output in all directions, of 24000 in total'
     >>> describe_conditioning(16, np.array([16, 9])), describe_conditioning("all", np.array([9000]))
     ('', '')
     """
@@ -65,6 +69,11 @@ def describe_conditioning(conditioning: Any, counts: Int[Array, " D"]) -> str:
         return "each member predicts from the readings of its batch"
     if conditioning == "all" or conditioning >= counts.max():
         return ""
+    if surrounding:
+        return (
+            f"from {conditioning} or more readings of each output in all directions, of "
+            f"{counts.sum()} in total"
+        )
     return f"from the {conditioning} nearest readings of each output, of {counts.sum()} in total"
 
 
@@ -82,6 +91,8 @@ def describe_approximations(
         "step 1": describe_learners(learners, int(counts.max())),
         "weights": describe_batches(len(batches), max(map(len, batches)), observations.n_sites),
         "joint optimisation": describe_vecchia(n_neighbours, observations.n_sites),
-        "prediction": describe_conditioning(posterior.conditioning, counts),
+        "prediction": describe_conditioning(
+            posterior.conditioning, counts, surrounding=posterior.automatic
+        ),
     }
     return tuple(f"{step}: {text}" for step, text in found.items() if text)

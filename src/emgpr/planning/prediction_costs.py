@@ -7,6 +7,7 @@ import numpy as np
 
 from emgpr.arrays import chunk_bytes
 from emgpr.cross_validation.evaluate import tested_sites
+from emgpr.parameter_checks import is_auto
 from emgpr.planning.approximations import describe_conditioning
 from emgpr.planning.plan import Step
 from emgpr.planning.problem_size import BYTES_PER_ENTRY, MATRICES_IN_MEMORY, Workload
@@ -17,6 +18,9 @@ from emgpr.prediction.lmc_posterior import DEFAULT_NEIGHBOURS
 N_LOCATIONS = 1000
 INVERSE_TIME = 2.0  # time of an inverse and what is computed from it, relative to a likelihood
 SOLVE_TIME = 0.8  # time of the readings at a site given its neighbours, relative to a prediction
+# Time of predictions from readings in all directions, relative to those from as many nearest
+# readings, if at few locations more readings are worthwhile.
+SURROUNDING_TIME = 2.0
 TREE_PASSES = 30.0  # building a k-d tree takes as long as this many passes over all sites
 SHUFFLES, SHUFFLED_SITES = 20, 5000  # number and size of samples for `_sites_around`
 ARRAYS_AT_ONCE = 2.0  # number of covariance matrices of neighbours in memory for each location
@@ -76,17 +80,21 @@ def plan_prediction(load: Workload) -> Step:
         side, n_matrices = round(max(sides)), L
         memory = MATRICES_IN_MEMORY * BYTES_PER_ENTRY * side**2
     else:
-        method = f"from {conditioning} neighbours of each output"
+        surrounding = is_auto(load.settings.conditioning)
+        at_least = "at least " if surrounding else ""
+        method = f"from {at_least}{conditioning} neighbours of each output"
         coupled = load.settings.couples_outputs
         width = _sites_around(load, conditioning)[0] if coupled else conditioning
         side, n_groups = (width * D, 1) if coupled else (width, D)
         n_matrices = N_LOCATIONS * L * n_groups
         each = L * _solve(load, side) + _kernel_values(load, width)
-        seconds = N_LOCATIONS * n_groups * each
+        seconds = (SURROUNDING_TIME if surrounding else 1.0) * N_LOCATIONS * n_groups * each
         seconds += load.site_passes(D * TREE_PASSES) + L * SECONDS_PER_CALL
         memory = _bytes_around(load, width, N_LOCATIONS, D * conditioning)
         memory += _bytes_held(load, TREE_COPIES, N_LOCATIONS)
-    approximation = describe_conditioning(conditioning, load.counts)
+    approximation = describe_conditioning(
+        conditioning, load.counts, surrounding=is_auto(load.settings.conditioning)
+    )
     return Step("1000 locations", method, n, n_matrices, side, 1, seconds, memory, approximation)
 
 

@@ -20,6 +20,7 @@ from emgpr.prediction.lmc_posterior import (
 from emgpr.prediction.neighbours import (
     bounded_conditioning,
     condition_on_neighbours,
+    condition_on_surrounding,
     neighbouring_sites,
 )
 from emgpr.prediction.parameter_uncertainty import ParameterDirections
@@ -42,6 +43,7 @@ __all__ = [
     "condition_latents",
     "condition_on_neighbours",
     "condition_on_sample",
+    "condition_on_surrounding",
     "exact_is_affordable",
     "leave_out",
     "leave_out_from_batch",

@@ -27,6 +27,7 @@ from emgpr.prediction.leave_out import (
 )
 from emgpr.prediction.neighbours import (
     condition_on_neighbours,
+    condition_on_surrounding,
     mean_derivatives_from_neighbours,
     neighbouring_sites,
 )
@@ -39,7 +40,7 @@ Conditioning = Literal["all", "batch"] | int
 
 # Largest number of operations for conditioning on all readings: about ten seconds on one core.
 EXACT_OPERATIONS = 3e11
-DEFAULT_NEIGHBOURS = 16  # nearest readings of each output, used if there are too many readings
+DEFAULT_NEIGHBOURS = 16  # fewest readings of each output, used if there are too many readings
 MAX_JOINT_VALUES = 6000  # in a joint sample, which then takes a minute and a gigabyte
 
 
@@ -49,10 +50,12 @@ class LMCPosterior:
 
     `conditioning` determines the readings from which each member predicts: "all" readings, the
     readings in its "batch", or a given number of nearest readings of each output. `combine` is the
-    rule that combines the members' predictions. If `automatic` is True and readings at new
-    locations are added, "all" is replaced with a number of nearest readings if predictions would
-    otherwise take too long. If there are `directions`, which requires a single member, predictive
-    distributions include the uncertainty of the parameters.
+    rule that combines the members' predictions. If there are `directions`, which requires a single
+    member, predictive distributions include the uncertainty of the parameters.
+
+    If `automatic` is True, a number of readings means readings in all directions, and more of them
+    where this reduces the variance (`condition_on_surrounding`). If readings at new locations are
+    added, "all" is then replaced with such a number if predictions would otherwise take too long.
     """
 
     observations: Observations
@@ -283,7 +286,9 @@ class LMCPosterior:
         if conditioning == "batch":
             table = table.at(self.batch_sites(member))
         elif isinstance(conditioning, int):
-            table = table.at(neighbouring_sites(table, x, self.model.kernels, conditioning))
+            kernels, surrounding = self.model.kernels, self.automatic
+            sites = neighbouring_sites(table, x, kernels, conditioning, surrounding=surrounding)
+            table = table.at(sites)
         model = self.model.members([member])
         mean, cov = condition_jointly(table, x, model, device=execution.device)
         return mean, cov.reshape(mean.size, mean.size)
@@ -335,7 +340,8 @@ class LMCPosterior:
         table, model, n = self.observations, self.model.members(members), self.conditioning
         directions = self.directions if with_cov else None
         if isinstance(n, int):
-            return condition_on_neighbours(table, x, model, n, directions=directions, device=device)
+            condition_on = condition_on_surrounding if self.automatic else condition_on_neighbours
+            return condition_on(table, x, model, n, directions=directions, device=device)
         if n == "batch":
             table = table.at(self.batch_sites(members[0]))
         return condition(table, x, model, with_cov=with_cov, directions=directions, device=device)
@@ -370,12 +376,8 @@ class LMCPosterior:
         runs = runs if one_by_one else chunks(L, 1.0, execution.processes)
         with limit_threads(self.observations.n_readings if isinstance(conditioning, str) else 0):
             parts = parallel_map(predict, runs, execution, label=label)
-        if len(parts) == 1:
-            return parts[0]
-        return GaussianMixture(
-            np.concatenate([part.mean for part in parts]),
-            np.concatenate([part.cov for part in parts]),
-        )
+        both = zip(*((part.mean, part.cov) for part in parts), strict=True)
+        return GaussianMixture(*map(np.concatenate, both))
 
 
 def affordable_conditioning(observations: Observations, model: LMCModel) -> Conditioning:
@@ -386,9 +388,10 @@ def affordable_conditioning(observations: Observations, model: LMCModel) -> Cond
         return "all"
     warn(
         f'conditioning="auto": exact predictions from {observations.n_readings} readings for '
-        f"{model.n_members} members would take too long; predictions use the "
-        f"{DEFAULT_NEIGHBOURS} nearest readings of each output. Set "
-        f'conditioning={DEFAULT_NEIGHBOURS} to accept this, or "all" to use every reading.'
+        f"{model.n_members} members would take too long; predictions use {DEFAULT_NEIGHBOURS} "
+        "readings of each output in all directions, and more where they reduce the variance. Set "
+        f"conditioning={DEFAULT_NEIGHBOURS} to use only the {DEFAULT_NEIGHBOURS} nearest readings, "
+        'or "all" to use every reading.'
     )
     return DEFAULT_NEIGHBOURS
 

@@ -84,4 +84,6 @@ def conditioned_on(model: MultiOutputGP) -> str:
     conditioning = model.conditioning_
     if isinstance(conditioning, str):
         return names[conditioning]
+    if model.posterior_.automatic:
+        return f"{conditioning} or more readings of each output in all directions"
     return f"the {conditioning} nearest readings of each output"
