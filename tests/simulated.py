@@ -171,7 +171,8 @@ def known_model(made: World, **settings) -> IndependentGP:
         + WhiteKernel(noise, "fixed")
         for kernel, noise in zip(map(clone_kernel, made.kernels), variances, strict=True)
     ]
-    model = IndependentGP(fixed, normalize_y=False, random_state=0, **settings)
+    settings = {"parameter_uncertainty": False, "random_state": 0} | settings
+    model = IndependentGP(fixed, normalize_y=False, **settings)
     return with_weights(model.fit(made.X, made.Y), made.W[None], made.noise)
 
 

@@ -109,7 +109,7 @@ def test_too_few_neighbours_are_found_as_a_loss_by_conditioning():
 @pytest.mark.parametrize(
     "exact",
     [
-        ICM(RBF(0.4, "fixed"), max_iter=500, random_state=0),
+        ICM(RBF(0.4, "fixed"), max_iter=500, n_neighbours=None, random_state=0),
         EMGPR.paper(batch_size=None, random_state=0),
         IndependentGP(latent_learner=PoE(1000), conditioning=1000, random_state=0),
     ],

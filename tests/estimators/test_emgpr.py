@@ -52,6 +52,7 @@ def test_the_papers_settings():
         conditioning="auto",
         refine=0,
         transfer="full",
+        n_neighbours=None,
         parameter_uncertainty=False,
         latent_learner="exact",
         output_transform=None,

@@ -53,7 +53,7 @@ REFUSED = [
     ({"kernel": [RBF(), None, RBF()]}, "kernel=None is not"),
     (
         {"latent_learner": "sparse"},
-        'latent_learner=\'sparse\'; expected "auto", "exact", "poe"',
+        'latent_learner=\'sparse\'; expected "auto", "exact", "vecchia", "poe"',
     ),
     ({"latent_learner": PoE}, "latent_learner=<class.*with a method learn"),
     ({"latent_learner": ["exact"] * 3}, 'latent_learner=.*expected "auto", "exact"'),

@@ -15,7 +15,12 @@ from emgpr.prediction import SafeTransferPosterior
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 KERNEL = RBF(0.2, "fixed") + WhiteKernel(0.1, "fixed")
 QUICK = {"kernel": KERNEL, "n_restarts": 1, "max_iter": 20, "random_state": 0, "batch_size": None}
-ALONE = {"output_transform": None, "n_restarts": 1, "random_state": 0}
+ALONE = {
+    "output_transform": None,
+    "n_restarts": 1,
+    "random_state": 0,
+    "parameter_uncertainty": False,
+}
 NAMES = ["Cd", "Ni", "pH"]
 
 
@@ -124,7 +129,7 @@ def test_with_transforms_an_output_alone_is_predicted_in_original_units():
     positive = np.exp((Y - Y.mean()) / Y.std())
     settings = QUICK | {"kernel": RBF(0.2, "fixed"), "output_transform": "log"}
     model = without_gain(EMGPR.paper(**settings).fit(X, positive), site=[2], output=[2])
-    alone = IndependentGP(RBF(0.2, "fixed"), output_transform="log", n_restarts=1, random_state=0)
+    alone = IndependentGP(RBF(0.2, "fixed"), **ALONE | {"output_transform": "log"})
     alone.fit(X, positive)
     for statistic in ("median", "mean"):
         ours, own = (

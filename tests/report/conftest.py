@@ -49,7 +49,8 @@ def joint():
     Y = jura.Y[:60].copy()
     Y.iloc[7] = np.nan
     kernel = Matern(0.3, "fixed", nu=1.5)
-    return fitted(EMGPR(kernel, noise="correlated", refine="joint"), jura.X[:60], Y)
+    model = EMGPR(kernel, noise="correlated", refine="joint", n_neighbours=None)
+    return fitted(model, jura.X[:60], Y)
 
 
 @pytest.fixture(scope="session")

@@ -50,7 +50,7 @@ def results(X, Y, folder):
     members = EMGPR(KERNEL, batch_size=15, refine=0, conditioning="batch", **QUICK).fit(X, gaps)
     yield members.cross_validate("site").prediction
     yield members.set_params(combine="barycenter").fit(X, gaps).sample_y(X[:4] + 0.01, 3)
-    yield ICM(KERNEL, **QUICK).fit(X, Y).predict(X[:5] + 0.01)
+    yield ICM(KERNEL, n_neighbours=None, **QUICK).fit(X, Y).predict(X[:5] + 0.01)
     fourier = OnePassGP(KERNEL, n_functions=60, tolerance=0.5, n_start=40, max_iter=5)
     yield fourier.fit(X, Y).predict(X[:5])
     sites = Observations.from_table(X, Y)
@@ -81,4 +81,4 @@ def test_every_model_survives_failures_of_lapack(table, tmp_path, monkeypatch):
         monkeypatch.setattr(np.linalg, name, fail)
     for ours, theirs in zip(results(*table, tmp_path), expected, strict=True):
         assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-3, atol=1e-3)
-    assert reached == callers
+    assert callers <= reached  # batches of Cholesky factors have other callers

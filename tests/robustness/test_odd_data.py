@@ -258,5 +258,5 @@ def test_refinement_keeps_the_best_point_if_the_likelihood_cannot_be_evaluated(m
 
     monkeypatch.setattr(joint.EnsembleLikelihood, "evaluate", faulty)
     with pytest.warns(ConvergenceWarning, match="Refinement: .*could not be evaluated near"):
-        model = ICM(random_state=0).fit(X, Y)
+        model = ICM(n_neighbours=None, random_state=0).fit(X, Y)
     assert np.isfinite(model.predict(X_NEW)).all()

@@ -7,6 +7,7 @@ one of them is singular because of rounding errors, jitter is added as in `chole
 """
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,7 @@ def _one_by_one(
 ) -> list[Array]:
     """Decompose each matrix of a batch on the CPU, and return arrays on the device of A."""
     *batch, n, m = A.shape
-    matrices = to_numpy(A).reshape(-1, n, m)
+    matrices = to_numpy(A).reshape(prod(batch), n, m)
     if not np.isfinite(matrices).all():
         raise NumericalError(
             f"A matrix with {n} rows contains values that are not finite, so that it cannot be "

@@ -15,6 +15,7 @@ than one call of LAPACK for each matrix.
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from math import prod
 
 import array_api_compat
 import numpy as np
@@ -245,4 +246,4 @@ def _many_and_small(A: Float[np.ndarray, "*b n n"], max_rows: int = MAX_BATCHED_
 
 
 def _as_stack(A: Float[np.ndarray, "*b n m"]) -> Float[np.ndarray, "B n m"]:
-    return A.reshape(-1, *A.shape[-2:])
+    return A.reshape(prod(A.shape[:-2]), *A.shape[-2:])  # -1 is ambiguous for an empty array

@@ -104,10 +104,11 @@ class EstimatorOptions:
         int | None, typer.Option(min=1, help="Number of latent processes; fewer are faster.")
     ] = None
     learner: Annotated[
-        Literal["auto", "exact", "poe", "dtc", "fitc", "pitc", "vfe", "variogram"] | None,
+        Literal["auto", "exact", "vecchia", "poe", "dtc", "fitc", "pitc", "vfe", "variogram"]
+        | None,
         typer.Option(
-            help="Method that fits kernels and noise; auto: exact, or poe (batches of readings) if "
-            "an output has more than 2000 readings."
+            help="Method that fits kernels and noise; auto: exact, or vecchia (each reading given "
+            "its neighbours) if an output has more than 400 readings."
         ),
     ] = None
     members: Annotated[

@@ -145,7 +145,7 @@ def fit_lmc(
             summary = replace(summary, without_gain=without_gain)
         if settings.parameter_uncertainty and not settings.couples_outputs:
             directions = independent_directions(observations, posterior.model, execution)
-            posterior = replace(posterior, directions=directions)
+            posterior = replace(posterior, directions=directions, independent_directions=directions)
         elif settings.parameter_uncertainty:
             posterior = with_parameter_uncertainty(
                 posterior, refined.information, refined.vector, execution

@@ -53,9 +53,8 @@ class LMCPosterior:
     rule that combines the members' predictions. If there are `directions`, which requires a single
     member, predictive distributions include the uncertainty of the parameters.
 
-    If `automatic` is True, a number of readings means readings in all directions, and more of them
-    where this reduces the variance (`condition_on_surrounding`). If readings at new locations are
-    added, "all" is then replaced with such a number if predictions would otherwise take too long.
+    If `automatic` is True, a number means at least that many readings, in all directions
+    (`condition_on_surrounding`), and replaces "all" if added readings make predictions too slow.
     """
 
     observations: Observations
@@ -376,8 +375,8 @@ class LMCPosterior:
         runs = runs if one_by_one else chunks(L, 1.0, execution.processes)
         with limit_threads(self.observations.n_readings if isinstance(conditioning, str) else 0):
             parts = parallel_map(predict, runs, execution, label=label)
-        both = zip(*((part.mean, part.cov) for part in parts), strict=True)
-        return GaussianMixture(*map(np.concatenate, both))
+        means, covs = zip(*((part.mean, part.cov) for part in parts), strict=True)
+        return GaussianMixture(np.concatenate(means), np.concatenate(covs))
 
 
 def affordable_conditioning(observations: Observations, model: LMCModel) -> Conditioning:

@@ -59,7 +59,9 @@ def principal_directions(
     J = _relative_derivatives(model, noise, observations, device)
     (W,) = model.weights
     root = _covariance_root(information, W.size, free)
-    _, values, Vt = svd(J @ root)
+    U, values, Vt = svd(J @ root)
+    # The sign of a direction is arbitrary; it must not depend on the decomposition.
+    Vt = Vt * np.where((U**3).sum(axis=0) < 0, -1.0, 1.0)[:, None]
     total = np.cumsum(values**2)
     enough = int(np.searchsorted(total, EXPLAINED * total[-1])) + 1 if total[-1] > 0 else 0
     r = min(enough, max_directions)

@@ -146,6 +146,8 @@ class Composition:
 def _residuals(y: Float[Array, "K C M"], x: Float[Array, "K C M p"]) -> Float[Array, "K C M"]:
     """Return the residuals of a linear regression of y on x over the draws."""
     y, x = y - y.mean(axis=0), x - x.mean(axis=0)
+    if not x.shape[-1]:
+        return y
     S = np.einsum("kcmp,kcmq->cmpq", x, x)
     # Differences that do not vary, or depend on each other, have no coefficients of their own.
     ridge = RIDGE * np.einsum("cmpp->cm", S) + MIN_STD
@@ -157,6 +159,8 @@ def _residuals(y: Float[Array, "K C M"], x: Float[Array, "K C M p"]) -> Float[Ar
 def joint_draws(m: Float[Array, "C M D"], cov: Float[Array, "C M D D"]) -> Float[Array, "K C M D"]:
     """Return quasi-random draws from Gaussian distributions of D outputs."""
     values, vectors = eigh(cov)
+    # The sign of an eigenvector is arbitrary; it must not depend on the order of the outputs.
+    vectors = vectors * np.where((vectors**3).sum(axis=-2, keepdims=True) < 0, -1.0, 1.0)
     root = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
     return m + np.einsum("cmde,ke->kcmd", root, _normal_points(m.shape[-1]))
 

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.gaussian_process.kernels import Kernel, KernelOperator, StationaryKernelMixin
 
+from emgpr.arrays import inv
 from emgpr.covariance import VecchiaTable
 from emgpr.noise import EPSILON, STRENGTH, noise_prior
 from emgpr.weights.parameters import ParameterVector
@@ -93,7 +94,7 @@ class PosteriorDensity:
         if self.weak_prior:
             at = slice(len(theta), len(theta) + len(noise_vector))
             shifted = noise + EPSILON * np.diag(self.variances)
-            scaled = np.linalg.solve(shifted, basis)
+            scaled = inv(shifted) @ basis
             F[at, at] += STRENGTH * np.einsum("aij,bji->ab", scaled, scaled)
             slopes = self._sill_slopes(W, noise, basis, theta)
             F += self._sill_prior.precision * slopes.T @ slopes

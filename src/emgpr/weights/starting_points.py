@@ -35,7 +35,7 @@ def starting_points(
     With `own_kernels`, the user set the kernels of all latent processes, which are not exchanged.
     """
     points = {"two steps": start}
-    if observations.n_outputs == 1:
+    if np.count_nonzero(~observations.constant) < 2:
         return points
     Q = len(start.kernels)
     # Longest length-scales first; kernels with other hyper-parameters keep their order.

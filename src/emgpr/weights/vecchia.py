@@ -52,6 +52,8 @@ FIRST_ITERATIONS = 12
 NEW_SHARE = 0.4  # of a new information matrix in the average, if it is computed from some blocks
 # Stop if the expected gain for each reading is less: in the three stages.
 FIRST_TOLERANCE, COARSE_TOLERANCE, TOLERANCE = 2e-2, 1e-2, 1e-3
+# With few sites, further iterations are cheap, and the parameters change the predictions more.
+SMALL_TABLE_SITES, SMALL_TABLE_TOLERANCE = 100, 1e-5
 
 
 def automatic_neighbours(N: int, D: int) -> int:
@@ -307,7 +309,14 @@ class _Search:
             )
             parameters, n = unpack(density, result.x), n * GROWTH
         density = self.density(parameters, n_neighbours)
-        result, values = self.run(density, parameters, TOLERANCE, "all sites", damping=LATE_DAMPING)
+        result, values = self.run(
+            density,
+            parameters,
+            TOLERANCE if N > SMALL_TABLE_SITES else SMALL_TABLE_TOLERANCE,
+            "all sites",
+            damping=LATE_DAMPING,
+            n_scoring=LATE_SCORING,
+        )
         sample = density.on_subset(MAX_FINAL_BLOCKS, np.random.default_rng(0))
         information = sample.information(result.x)
         return JointFit(unpack(density, result.x), density, result, values, information)
