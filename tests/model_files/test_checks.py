@@ -70,7 +70,8 @@ def test_damaged_files_are_refused_and_forged_ones_are_refused_or_harmless(kind,
     assert damaged["refused"] > 975  # the rest happen to restore what was there
     assert forged["refused"] > 150
     if kind == "lmc_path":  # sums are solved when they are loaded, which takes memory
-        assert max(damaged["peak"], forged["peak"]) < 2.5 * damaged["size"]
+        assert damaged["peak"] < 2 * damaged["size"]
+        assert forged["peak"] < 2 * damaged["size"] + 4e6  # a forged name can import a module
 
 
 def test_a_header_with_very_many_values_takes_little_memory(lmc_path):
