@@ -13,7 +13,13 @@ REQUIREMENTS = ("emgpr",)
 VARIANTS = {
     "emgpr, two-step ensemble": {"preset": "paper"},
     "emgpr, two-step": {"preset": "paper", "batch_size": None},
-    "emgpr, joint": {"preset": "paper", "refine": "joint", "max_iter": 250},
+    "emgpr, joint": {
+        "preset": "paper",
+        "refine": "joint",
+        "batch_size": None,
+        "n_neighbours": "auto",
+        "max_iter": 250,
+    },
     "emgpr, defaults": {"preset": "defaults"},
 }
 

@@ -21,11 +21,18 @@ N_EDGE_VIEWS = 3  # fields of view left out at each end of a scan
 CHANNELS = tuple(f"ch{number:02d}" for number in range(1, 11))
 
 NO_TRANSFER = "GP"
-_AS_PUBLISHED: Settings = {"kernel": None, "output_transform": None, "conditioning": "all"}
+_AS_PUBLISHED: Settings = {
+    "kernel": None,
+    "output_transform": None,
+    "conditioning": "all",
+    "latent_learner": "exact",
+    "parameter_uncertainty": False,
+}
+_EXACT: Settings = {"prior": None, "n_neighbours": None}
 METHODS: dict[str, Settings] = {
     NO_TRANSFER: {"estimator": "IndependentGP", **_AS_PUBLISHED},
     **{
-        f"ICM (rank {rank})": {"estimator": "ICM", "rank": rank, "prior": None, **_AS_PUBLISHED}
+        f"ICM (rank {rank})": {"estimator": "ICM", "rank": rank, **_EXACT, **_AS_PUBLISHED}
         for rank in (1, 2, 3)
     },
     # Batches have D² = 100 sites, as in the paper. They are drawn at random, because a strided
