@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 
 from emgpr.covariance import VecchiaTable
-from emgpr.noise import output_variances
+from emgpr.noise import noise_prior, output_variances
 from emgpr.weights import LMCParameters, ParameterVector
 from emgpr.weights.posterior_density import PosteriorDensity
 from tests.finite_differences import assert_is_the_gradient
@@ -72,4 +72,8 @@ def test_the_log_likelihood_is_the_density_without_its_prior(rng):
     weak, x = a_density(np.random.default_rng(3), KERNELS["stationary"])
     flat, _ = a_density(np.random.default_rng(3), KERNELS["stationary"], weak=False)
     assert_allclose(weak.log_likelihood(x), flat(x)[0])
-    assert weak(x)[0] < flat(x)[0] or weak(x)[0] > flat(x)[0]
+    _, vector, W = weak._split(x)
+    noise = weak.vector.noise.matrix(vector)
+    log_prior = noise_prior(weak.variances, True)(noise)[0]
+    sills = weak._sill_prior(W, noise, np.ones((2, 1))).value
+    assert_allclose(weak(x)[0], flat(x)[0] + log_prior + sills)
