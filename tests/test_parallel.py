@@ -2,14 +2,16 @@
 
 import os
 import signal
+from threading import get_ident
 from types import MappingProxyType, SimpleNamespace
 
 import joblib
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from emgpr import parallel
-from emgpr.arrays import NumericalError
+from emgpr.arrays import NumericalError, blas_threads
 from emgpr.checkpoint import NO_CHECKPOINT, Checkpoint
 from emgpr.parallel import (
     DEFAULT_EXECUTION,
@@ -20,6 +22,8 @@ from emgpr.parallel import (
     parallel_map,
     parallel_map_or_failure,
     stop_workers,
+    thread_map,
+    uses_workers,
 )
 
 pytestmark = pytest.mark.slow
@@ -30,6 +34,31 @@ TWO = Execution(n_jobs=2)
 def test_results_come_in_the_order_of_the_items():
     assert parallel_map(lambda x: x**2, list(range(7)), TWO) == [0, 1, 4, 9, 16, 25, 36]
     assert parallel_map(abs, []) == []
+
+
+def test_threads_return_results_in_order_with_one_blas_thread_each():
+    def thread(item):
+        return item, get_ident(), blas_threads()
+
+    with threadpool_limits(2, "blas"):
+        items, threads, numbers = zip(*thread_map(thread, range(20)), strict=True)
+    assert items == tuple(range(20))
+    assert get_ident() not in threads
+    assert set(numbers) == {1}
+    with threadpool_limits(1, "blas"):
+        assert {ident for _, ident, _ in thread_map(thread, range(3))} == {get_ident()}
+
+
+def test_an_error_in_a_thread_is_raised():
+    with threadpool_limits(2, "blas"), pytest.raises(ZeroDivisionError):
+        list(thread_map(lambda i: 1 / (i - 7), range(20)))
+
+
+def test_there_are_workers_if_several_processes_are_requested():
+    assert uses_workers(TWO)
+    assert not uses_workers(Execution(n_jobs=1))
+    assert not uses_workers(DEFAULT_EXECUTION)
+    assert not uses_workers(Execution("cuda", n_jobs=2))
 
 
 def test_an_execution_says_where_and_how_work_is_done():

@@ -5,7 +5,8 @@ The work runs in this process, in other processes, or on the backend chosen by t
 which would wait forever for the results of workers that died.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ from joblib.externals.loky import get_reusable_executor
 from joblib.parallel import BACKENDS, get_active_backend
 from sklearn.utils import check_random_state
 
-from emgpr.arrays import NumericalError, limit_threads
+from emgpr.arrays import NumericalError, blas_threads, limit_threads
 from emgpr.checkpoint import NO_CHECKPOINT, Checkpoint, digest
 from emgpr.progress import progress_counter
 
@@ -138,6 +139,37 @@ def parallel_map_or_failure(
     if stored:
         checkpoint.flush()
     return [results[i] for i in range(len(items))]
+
+
+def thread_map(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+    """Yield the results of a function for every item, in order, computed in threads.
+
+    There are as many threads as BLAS may use, which then uses one thread for each item. NumPy
+    needs less time for many small arrays if whole items run concurrently.
+
+    >>> list(thread_map(abs, [-1, 2]))
+    [1, 2]
+    """
+    n = min(len(items), blas_threads())
+    if n <= 1:
+        yield from map(function, items)
+        return
+    with limit_threads(0), ThreadPoolExecutor(n) as pool:
+        yield from pool.map(function, items)
+
+
+def uses_workers(execution: Execution) -> bool:
+    """Tell whether `parallel_map` would run several items in other processes.
+
+    >>> uses_workers(Execution(n_jobs=1))
+    False
+    """
+    if execution.processes == 1:
+        return False
+    backend, _ = get_active_backend()
+    if type(backend).__module__ == "joblib._dask":
+        return _is_dask_cluster(backend)
+    return bool(joblib.effective_n_jobs(execution.processes) > 1)
 
 
 def _try_again(result: Any, one_by_one: bool) -> bool:

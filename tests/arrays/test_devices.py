@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from emgpr import arrays
 from emgpr.arrays import (
     chunk_bytes,
     diagonal,
@@ -144,6 +145,14 @@ def test_a_gpu_works_on_larger_panels(device):
 
 def blas_threads():
     return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_the_number_of_threads_is_that_of_blas():
+    with threadpool_limits(2, "blas"):
+        assert arrays.blas_threads() == 2
+        with limit_threads(0):
+            assert arrays.blas_threads() == 1
+        assert arrays.blas_threads() == 2
 
 
 def test_small_matrices_use_one_thread_and_nested_limits_end_with_the_outermost():

@@ -170,6 +170,20 @@ def limit_threads(n_rows: int) -> Iterator[None]:
         yield
 
 
+def blas_threads() -> int:
+    """Return the number of threads that BLAS may use at present.
+
+    >>> with limit_threads(0):
+    ...     blas_threads()
+    1
+    """
+    if _SINGLE_THREAD.active:
+        return 1
+    libraries = _thread_pools("torch" in sys.modules).lib_controllers
+    threads = (library.num_threads for library in libraries if library.user_api == "blas")
+    return max(threads, default=1)
+
+
 class _SingleThread:
     """Context manager that restricts the process to one thread; it can be nested."""
 
@@ -187,6 +201,11 @@ class _SingleThread:
             self._depth -= 1
             if not self._depth:
                 self._limits.restore_original_limits()
+
+    @property
+    def active(self) -> bool:
+        """Whether the process is restricted to one thread at present."""
+        return self._depth > 0
 
 
 @cache

@@ -1,13 +1,13 @@
 """The log posterior density of all parameters of one member, with Vecchia's likelihood."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Float
 from sklearn.gaussian_process.kernels import Kernel, KernelOperator, StationaryKernelMixin
 
 from emgpr.arrays import inv
-from emgpr.covariance import VecchiaTable
+from emgpr.covariance import VecchiaFit, VecchiaTable
 from emgpr.noise import EPSILON, STRENGTH, noise_prior
 from emgpr.weights.parameters import ParameterVector
 from emgpr.weights.sill_prior import SillPrior
@@ -32,6 +32,9 @@ class PosteriorDensity:
     weak_prior: bool
     variances: Float[Array, " D"]  # of the readings of each output
     growth: float = 1.0
+    _last: dict[bytes, VecchiaFit] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def on_subset(self, n: int, rng: np.random.Generator) -> "PosteriorDensity":
         """Return the density with the likelihood of n random blocks, or itself if there are n."""
@@ -57,7 +60,7 @@ class PosteriorDensity:
         """Return the log posterior density and its gradient."""
         theta, noise_vector, W = self._split(x)
         noise = self.vector.noise.matrix(noise_vector)
-        fit = self.table.evaluate(theta, W, noise)
+        fit = self._likelihood(x)
         value, of_theta = self.growth * fit.value, self.growth * fit.of_theta
         of_W, of_noise = self.growth * fit.of_weights, self.growth * fit.of_noise
         if self.weak_prior:
@@ -73,9 +76,17 @@ class PosteriorDensity:
 
     def log_likelihood(self, x: Float[Array, " p"]) -> float:
         """Return the log-likelihood without the prior."""
-        theta, noise_vector, W = self._split(x)
-        noise = self.vector.noise.matrix(noise_vector)
-        return self.growth * self.table.evaluate(theta, W, noise).value
+        return self.growth * self._likelihood(x).value
+
+    def _likelihood(self, x: Float[Array, " p"]) -> VecchiaFit:
+        """Return the log-likelihood of the table; the last one is stored, so it can be reused."""
+        key = x.tobytes()
+        if key not in self._last:
+            theta, noise_vector, W = self._split(x)
+            fit = self.table.evaluate(theta, W, self.vector.noise.matrix(noise_vector))
+            self._last.clear()
+            self._last[key] = fit
+        return self._last[key]
 
     def information(
         self, x: Float[Array, " p"], iteration: int | None = None

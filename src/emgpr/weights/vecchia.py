@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
-from joblib import cpu_count
 from scipy.spatial import KDTree
 
+from emgpr.arrays import blas_threads
 from emgpr.checkpoint import digest
 from emgpr.covariance import VecchiaTable
 from emgpr.kernels import distance_scales
@@ -45,6 +45,7 @@ FIRST_SITES, COARSE_BLOCKS = 400, 2000  # largest numbers in the first and in th
 LATE_DAMPING = 0.1  # in the third stage, which starts close to the maximum
 MAX_FINAL_BLOCKS = 20_000  # from which the information at the end is computed
 LATE_SCORING = 3  # iterations of the third stage that use the information matrix only
+MIN_LATE_ITERATIONS = 2  # on all blocks, if the third stage begins with parts of them
 GROWTH = 8  # factor by which the number of blocks grows in the third stage
 HELD_OUT = 5  # one in this many sites is held out in the first stage
 MIN_HELD_OUT = 8  # with fewer held-out sites, the posterior density alone is compared
@@ -205,8 +206,8 @@ class _Search:
             distance_scales(parameters.kernels, self.observations.x.shape[1]),
             sites,
             n_blocks=n_blocks,
-            device=self.execution.device,
-            workers=cpu_count() if N > COARSE_BLOCKS else 1,
+            workers=blas_threads(),
+            execution=self.execution,
         )
         growth = (N if sites is None else len(sites)) / len(table.blocks)
         variances = output_variances(self.observations)
@@ -221,6 +222,7 @@ class _Search:
         label: str,
         *,
         max_iter: int | None = None,
+        min_iter: int = 0,
         damping: float = 1.0,
         n_scoring: int = MAX_SCORING,
     ) -> tuple[ScoringState, list[float]]:
@@ -247,9 +249,9 @@ class _Search:
 
             result = maximise_by_scoring(
                 density, density.information, x0, bounds=vector.bounds_around(x0),
-                scale=density.n_readings, tolerance=tolerance, max_iter=max_iter, damping=damping,
-                new_share=NEW_SHARE if density.information_blocks else 1.0, n_scoring=n_scoring,
-                callback=record, initial_state=resume,
+                scale=density.n_readings, tolerance=tolerance, max_iter=max_iter, min_iter=min_iter,
+                damping=damping, n_scoring=n_scoring, callback=record, initial_state=resume,
+                new_share=NEW_SHARE if density.information_blocks else 1.0,
             )  # fmt: skip
         if checkpoint.path is not None:
             checkpoint.keep(name, (result, values))
@@ -314,6 +316,7 @@ class _Search:
             parameters,
             TOLERANCE if N > SMALL_TABLE_SITES else SMALL_TABLE_TOLERANCE,
             "all sites",
+            min_iter=MIN_LATE_ITERATIONS if n > COARSE_BLOCKS else 0,
             damping=LATE_DAMPING,
             n_scoring=LATE_SCORING,
         )
