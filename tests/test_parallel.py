@@ -8,10 +8,10 @@ from types import MappingProxyType, SimpleNamespace
 import joblib
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from emgpr import parallel
-from emgpr.arrays import NumericalError, blas_threads
+from emgpr.arrays import NumericalError
 from emgpr.checkpoint import NO_CHECKPOINT, Checkpoint
 from emgpr.parallel import (
     DEFAULT_EXECUTION,
@@ -36,17 +36,30 @@ def test_results_come_in_the_order_of_the_items():
     assert parallel_map(abs, []) == []
 
 
-def test_threads_return_results_in_order_with_one_blas_thread_each():
-    def thread(item):
-        return item, get_ident(), blas_threads()
+def thread(item):
+    pools = (pool for pool in threadpool_info() if pool["user_api"] == "blas")
+    return item, get_ident(), {pool["num_threads"] for pool in pools}
 
+
+def test_threads_return_results_in_order_with_one_blas_thread_each():
     with threadpool_limits(2, "blas"):
         items, threads, numbers = zip(*thread_map(thread, range(20)), strict=True)
     assert items == tuple(range(20))
     assert get_ident() not in threads
-    assert set(numbers) == {1}
+    assert all(number == {1} for number in numbers)
+
+
+def test_there_are_no_threads_if_there_is_one_nor_within_threads_nor_on_a_cluster():
+    def idents(_):
+        return {ident for _, ident, _ in thread_map(thread, range(8))}
+
     with threadpool_limits(1, "blas"):
-        assert {ident for _, ident, _ in thread_map(thread, range(3))} == {get_ident()}
+        assert idents(0) == {get_ident()}
+    with threadpool_limits(2, "blas"):
+        assert get_ident() not in idents(0)
+        assert all(len(inner) == 1 for inner in thread_map(idents, range(4)))
+        assert parallel._attempt_with_one_thread(idents, 0) == {get_ident()}
+        assert get_ident() not in idents(0)
 
 
 def test_an_error_in_a_thread_is_raised():

@@ -29,6 +29,7 @@ SumChunk = Callable[[Observations, KernelStack], Sums]
 MAX_CACHED_VALUES = 3e7  # distances and readings of all blocks that are stored between evaluations
 PANELS_PER_CHUNK = 2  # elements of the covariances in a chunk, relative to `panel_size`
 CHUNKS_PER_PART = 64  # in a part for a worker process; evaluating them takes about half a second
+MIN_THREADED_CHUNKS = 16  # fewer chunks are evaluated one after another
 MIN_SORTED_BLOCKS = 5000  # so many blocks are sorted by location, so that chunks share sites
 
 
@@ -206,8 +207,8 @@ def _sum_over_chunks(table: VecchiaTable, compute: SumChunk, starts: range) -> S
     def compute_chunk(start: int) -> Sums:
         return compute(*table._chunk(start))
 
-    on_cpu = isinstance(table.observations.y, np.ndarray)
-    return _add(thread_map(compute_chunk, starts) if on_cpu else map(compute_chunk, starts))
+    threads = isinstance(table.observations.y, np.ndarray) and len(starts) >= MIN_THREADED_CHUNKS
+    return _add((thread_map if threads else map)(compute_chunk, starts))
 
 
 def _add(sums: Iterable[Sums]) -> Sums:

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.spatial import KDTree
 
-from emgpr.arrays import blas_threads
+from emgpr.arrays import allowed_threads
 from emgpr.checkpoint import digest
 from emgpr.covariance import VecchiaTable
 from emgpr.kernels import distance_scales
@@ -206,7 +206,7 @@ class _Search:
             distance_scales(parameters.kernels, self.observations.x.shape[1]),
             sites,
             n_blocks=n_blocks,
-            workers=blas_threads(),
+            workers=allowed_threads() if N > COARSE_BLOCKS else 1,
             execution=self.execution,
         )
         growth = (N if sites is None else len(sites)) / len(table.blocks)
