@@ -307,7 +307,7 @@ class _Search:
         while n * 2 < N:
             density = self.density(parameters, n_neighbours, n_blocks=n)
             result, _ = self.run(
-                density, parameters, COARSE_TOLERANCE, f"{n} of {N} sites", damping=LATE_DAMPING
+                density, parameters, TOLERANCE, f"{n} of {N} sites", damping=LATE_DAMPING
             )
             parameters, n = unpack(density, result.x), n * GROWTH
         density = self.density(parameters, n_neighbours)
