@@ -152,11 +152,13 @@ class VecchiaTable:
         D, P = self.observations.n_outputs, self.observations.x.shape[-1]
         size = max(1, int(PANELS_PER_CHUNK * panel_size(self.observations.y)) // (s * D) ** 2)
         keep = N * (s * s * (P + 1) + s * (D + P)) <= MAX_CACHED_VALUES
+        stack: KernelStack | None = None
         for start in range(0, N, size):
             chunk = self._cache.get(start)
             if chunk is None:
                 tables = self.observations.at(self.blocks[start : start + size])
-                chunk = tables, KernelStack(self.kernels, tables.x)
+                stack = KernelStack(self.kernels, tables.x) if stack is None else stack.at(tables.x)
+                chunk = tables, stack
                 if keep:
                     self._cache[start] = chunk
             yield chunk
