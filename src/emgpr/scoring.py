@@ -93,13 +93,7 @@ def maximise_by_scoring(
     low, high = bounds.T
     state = initial_state
     if state is None:
-        x = np.clip(x0, low, high)
-        value, gradient = function(x)
-        if not np.isfinite(value):
-            empty = np.zeros((len(x), len(x)))
-            state = ScoringState(x, value, gradient, empty, failed=True, nonfinite=True)
-        else:
-            state = ScoringState(x, value, gradient, information(x, 0), damping)
+        state = evaluate_start(function, information, x0, bounds=bounds, damping=damping)
     while True:
         state = _assess(state, low, high, scale, tolerance)
         done = state.converged and state.n_iter >= min_iter
@@ -111,6 +105,23 @@ def maximise_by_scoring(
         if callback is not None:
             callback(state)
     return state
+
+
+def evaluate_start(
+    function: Function,
+    information: Information,
+    x0: Float[Array, " p"],
+    *,
+    bounds: Float[Array, "p 2"],
+    damping: float = INITIAL_DAMPING,
+) -> ScoringState:
+    """Return the state in which a search from `x0`, moved inside its bounds, begins."""
+    x = np.clip(x0, *bounds.T)
+    value, gradient = function(x)
+    if not np.isfinite(value):
+        empty = np.zeros((len(x), len(x)))
+        return ScoringState(x, value, gradient, empty, failed=True, nonfinite=True)
+    return ScoringState(x, value, gradient, information(x, 0), damping)
 
 
 def as_optimize_result(state: ScoringState, bounds: Float[Array, "p 2"]) -> OptimizeResult:

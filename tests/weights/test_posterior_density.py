@@ -71,30 +71,9 @@ def test_a_subset_stands_for_all_blocks(rng):
 def test_the_log_likelihood_is_the_density_without_its_prior(rng):
     weak, x = a_density(np.random.default_rng(3), KERNELS["stationary"])
     flat, _ = a_density(np.random.default_rng(3), KERNELS["stationary"], weak=False)
-    assert_allclose(weak.log_likelihood(x), flat(x)[0])
+    assert_allclose(weak(x)[0] - weak.log_prior(x), flat(x)[0])
     _, vector, W = weak._split(x)
     noise = weak.vector.noise.matrix(vector)
     log_prior = noise_prior(weak.variances, True)(noise)[0]
     sills = weak._sill_prior(W, noise, np.ones((2, 1))).value
     assert_allclose(weak(x)[0], flat(x)[0] + log_prior + sills)
-
-
-def test_the_likelihood_at_the_last_point_is_not_computed_again(rng, monkeypatch):
-    density, x = a_density(rng, KERNELS["stationary"])
-    n_calls = []
-    inner = VecchiaTable.evaluate
-
-    def evaluate(self, *given):
-        n_calls.append(len(self.blocks))
-        return inner(self, *given)
-
-    monkeypatch.setattr(VecchiaTable, "evaluate", evaluate)
-    first, likelihood = density(x)[0], density.log_likelihood(x)
-    assert density(x)[0] == first
-    assert n_calls == [16]
-    assert density(x + 0.01)[0] != first
-    assert density(x)[0] == first
-    assert density.log_likelihood(x) == likelihood
-    part = density.on_subset(8, rng)
-    assert part(x)[0] != first
-    assert n_calls == [16, 16, 16, 8]

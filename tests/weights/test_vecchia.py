@@ -105,7 +105,7 @@ def test_held_out_sites_are_given_known_sites(rng):
     start = LMCParameters(
         (RBF(0.3),), 0.5 * np.eye(2), 0.7 * np.ones((1, 2, 1)), np.tile([1e-8, 1e2], (2, 1))
     )
-    search = vecchia._Search(observations, lambda p: None, True, 10, DEFAULT_EXECUTION)
+    search = vecchia._Search(observations, lambda p: None, True, 10, False, DEFAULT_EXECUTION)
     found = search._held_out_density(start, np.arange(5), np.arange(5, 20), 3)
     assert found.shape == (5,)
     assert np.isfinite(found).all()

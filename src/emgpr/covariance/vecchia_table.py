@@ -164,11 +164,15 @@ class VecchiaTable:
         chunk = self._cache.get(start)
         if chunk is None:
             tables = self.observations.at(self.blocks[start : start + self._chunk_size])
-            chunk = tables, KernelStack(self.kernels, tables.x)
+            chunk = tables, self._kernel_stack.at(tables.x)
             (N, s), (D, P) = self.blocks.shape, (tables.n_outputs, tables.x.shape[-1])
             if N * (s * s * (P + 1) + s * (D + P)) <= MAX_CACHED_VALUES:
                 self._cache[start] = chunk
         return chunk
+
+    @cached_property
+    def _kernel_stack(self) -> KernelStack:
+        return KernelStack(self.kernels, self.observations.x[:1])
 
     @property
     def _chunk_size(self) -> int:

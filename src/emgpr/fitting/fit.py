@@ -138,12 +138,8 @@ def fit_lmc(
     with limit_threads(largest if isinstance(posterior.conditioning, str) else 0):
         if settings.transfer == "safe" and observations.n_outputs > 1:
             execution = replace(execution, checkpoint=NO_CHECKPOINT)  # stores no predictions
-            without_gain = {
-                by: order.restored_outputs(
-                    outputs_without_gain(posterior, scaler, by == "output", execution)
-                )
-                for by in ("site", "output")
-            }
+            found = outputs_without_gain(posterior, scaler, execution)
+            without_gain = {by: order.restored_outputs(which) for by, which in found.items()}
             summary = replace(summary, without_gain=without_gain)
         if settings.parameter_uncertainty and not settings.couples_outputs:
             directions = independent_directions(observations, posterior.model, execution)
@@ -287,6 +283,7 @@ def fit_with_vecchia(
         correlated=params.correlated,
         weak_prior=settings.prior == "weak",
         max_iter=settings.max_iter,
+        with_information=settings.parameter_uncertainty,
         output_names=names,
         latent_numbers=order.latent_numbers(len(start.kernels)),
         execution=execution,

@@ -151,7 +151,7 @@ def typical_distances(X: Float[Array, "N P"]) -> tuple[float, float]:
     """
     if len(X) <= MAX_PAIRS:
         return _typical_distances(X)
-    key = X.shape, blake2b(np.ascontiguousarray(X)).digest()
+    key = X.shape, blake2b(np.ascontiguousarray(X).data).digest()
     found = _STORED_DISTANCES.get(key)
     if found is None:
         if len(_STORED_DISTANCES) >= MAX_STORED_DISTANCES:

@@ -1,13 +1,13 @@
 """The log posterior density of all parameters of one member, with Vecchia's likelihood."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
 from sklearn.gaussian_process.kernels import Kernel, KernelOperator, StationaryKernelMixin
 
 from emgpr.arrays import inv
-from emgpr.covariance import VecchiaFit, VecchiaTable
+from emgpr.covariance import VecchiaTable
 from emgpr.noise import EPSILON, STRENGTH, noise_prior
 from emgpr.weights.parameters import ParameterVector
 from emgpr.weights.sill_prior import SillPrior
@@ -17,7 +17,7 @@ Array = np.ndarray
 MAX_VARIANCE_SITES = 500  # sites at which the mean variance of a nonstationary kernel is computed
 # Blocks from which an information matrix is computed in a search: at least this number, and this
 # number of rows for each parameter.
-MIN_INFORMATION_BLOCKS, INFORMATION_ROWS_PER_PARAMETER = 256, 40
+MIN_INFORMATION_BLOCKS, INFORMATION_ROWS_PER_PARAMETER = 100, 20
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,6 @@ class PosteriorDensity:
     weak_prior: bool
     variances: Float[Array, " D"]  # of the readings of each output
     growth: float = 1.0
-    _last: dict[bytes, VecchiaFit] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
 
     def on_subset(self, n: int, rng: np.random.Generator) -> "PosteriorDensity":
         """Return the density with the likelihood of n random blocks, or itself if there are n."""
@@ -60,7 +57,7 @@ class PosteriorDensity:
         """Return the log posterior density and its gradient."""
         theta, noise_vector, W = self._split(x)
         noise = self.vector.noise.matrix(noise_vector)
-        fit = self._likelihood(x)
+        fit = self.table.evaluate(theta, W, noise)
         value, of_theta = self.growth * fit.value, self.growth * fit.of_theta
         of_W, of_noise = self.growth * fit.of_weights, self.growth * fit.of_noise
         if self.weak_prior:
@@ -74,19 +71,15 @@ class PosteriorDensity:
         of_W = self.vector.start.mask_gradient(of_W)
         return value, np.concatenate([of_theta, of_vector, of_W.ravel()])
 
-    def log_likelihood(self, x: Float[Array, " p"]) -> float:
-        """Return the log-likelihood without the prior."""
-        return self.growth * self._likelihood(x).value
-
-    def _likelihood(self, x: Float[Array, " p"]) -> VecchiaFit:
-        """Return the log-likelihood of the table; the last one is stored, so it can be reused."""
-        key = x.tobytes()
-        if key not in self._last:
-            theta, noise_vector, W = self._split(x)
-            fit = self.table.evaluate(theta, W, self.vector.noise.matrix(noise_vector))
-            self._last.clear()
-            self._last[key] = fit
-        return self._last[key]
+    def log_prior(self, x: Float[Array, " p"]) -> float:
+        """Return the log density of the priors, which is 0 without priors."""
+        if not self.weak_prior:
+            return 0.0
+        theta, noise_vector, W = self._split(x)
+        noise = self.vector.noise.matrix(noise_vector)
+        variance, _ = self._kernel_variances(theta)
+        of_sills = self._sill_prior(W, noise, variance[:, None]).value
+        return float(noise_prior(self.variances, True)(noise)[0]) + float(of_sills)
 
     def information(
         self, x: Float[Array, " p"], iteration: int | None = None
