@@ -9,6 +9,7 @@ Array = np.ndarray
 
 MAX_MAXIMIN_SITES = 5000  # for more sites, the order is pseudo-random
 FIRST_SITES = 512  # sites whose neighbours are found by computing all distances
+MIN_SORTED_QUERIES = 5000  # so many sites are sorted before their neighbours are searched
 COARSEN = 4  # each subset of the sites in `SurroundingSites` is smaller by this factor
 MIN_COARSE_SITES = 16  # in the smallest of these subsets
 POOL = 3  # nearest sites among which sectors are searched, for each site to be found
@@ -90,7 +91,13 @@ def earlier_neighbours(
     while start < N:
         end = min(2 * start, N)
         at, k = np.flatnonzero((rows >= start) & (rows < end)), 2 * n + 8
-        tree = KDTree(x[:end]) if len(at) else None
+        # Building an unbalanced tree takes half the time, and a search in it takes no longer.
+        tree = KDTree(x[:end], balanced_tree=False, compact_nodes=False) if len(at) else None
+        if tree is not None and len(at) > MIN_SORTED_QUERIES:
+            # Queries in the order of the tree take half the time, because they share its nodes.
+            position = np.empty(end, int)
+            position[tree.indices] = np.arange(end)
+            at = at[np.argsort(position[rows[at]])]
         while tree is not None and len(at):
             k = min(k, end)
             _, nearest = tree.query(x[rows[at]], k=k, workers=workers)

@@ -62,17 +62,20 @@ def test_many_sites_are_fitted_in_growing_parts(table, monkeypatch):
     monkeypatch.setattr(vecchia, "COARSE_BLOCKS", 10)
     monkeypatch.setattr(vecchia, "GROWTH", 2)
     monkeypatch.setattr(vecchia, "FIRST_SITES", 30)
-    sizes = []
+    sizes, n_iters = [], []
     inner = vecchia._Search.run
 
     def run(self, density, *given, **settings):
         sizes.append(len(density.table.blocks))
-        return inner(self, density, *given, **settings)
+        result, values = inner(self, density, *given, **settings)
+        n_iters.append(result.n_iter)
+        return result, values
 
     monkeypatch.setattr(vecchia._Search, "run", run)
     model = fitted(table, n_neighbours=8)
     assert sizes[:3] == [30] * 3  # six sites are too few to hold out
     assert sizes[3:] == [10, 10, 20, 60]
+    assert n_iters[-1] >= 2
     assert np.isfinite(model.log_marginal_likelihood_value_)
 
 

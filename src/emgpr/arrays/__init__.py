@@ -11,6 +11,7 @@ from array_api_compat import array_namespace as namespace
 from emgpr.arrays.decompositions import eigh, eigvalsh, inv, inverse_root, solve, svd
 from emgpr.arrays.devices import (
     Array,
+    allowed_threads,
     check_device,
     chunk_bytes,
     chunks,
@@ -38,6 +39,7 @@ __all__ = [
     "CholeskyFactor",
     "JitterWarning",
     "NumericalError",
+    "allowed_threads",
     "check_device",
     "cholesky",
     "chunk_bytes",

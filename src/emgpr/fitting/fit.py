@@ -116,7 +116,8 @@ def fit_lmc(
     params = resolve_params(settings, observations)
     batches = partition(observations, params, settings, rng)
     largest = max(observations.n_sites, observations.n_outputs * max(map(len, batches)))
-    with limit_threads(largest):
+    local = params.n_neighbours is not None and settings.latent_learner in ("auto", "vecchia")
+    with limit_threads(0 if local else largest):  # Vecchia's likelihood has only small matrices
         learner, latents = fit_step_1(
             observations, table.inputs, params, settings, order, scaler, rng, execution
         )
@@ -133,7 +134,8 @@ def fit_lmc(
             refined.history or None,
             n_failed,
         )
-        posterior = condition_on_readings(observations, batches, refined, latents, settings)
+    posterior = condition_on_readings(observations, batches, refined, latents, settings)
+    with limit_threads(largest if isinstance(posterior.conditioning, str) else 0):
         if settings.transfer == "safe" and observations.n_outputs > 1:
             execution = replace(execution, checkpoint=NO_CHECKPOINT)  # stores no predictions
             found = outputs_without_gain(posterior, scaler, execution)

@@ -82,7 +82,7 @@ def independent_information(
         rows = np.arange(table.n_sites)
         chosen = rows if len(rows) <= MAX_SITES else table.subsample(MAX_SITES)
         blocks = VecchiaTable.from_sites(
-            table, (kernel,), N_NEIGHBOURS, sites=chosen, device=execution.device
+            table, (kernel,), N_NEIGHBOURS, sites=chosen, execution=execution
         )
         noise = model.noise[d : d + 1, d : d + 1]
         found = blocks.information(kernel.theta, W[d : d + 1, d : d + 1], noise, noise[None])

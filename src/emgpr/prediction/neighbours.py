@@ -16,7 +16,15 @@ from joblib import cpu_count
 from scipy.spatial import KDTree
 from sklearn.gaussian_process.kernels import Kernel
 
-from emgpr.arrays import chunk_bytes, diagonal, namespace, to_device, to_device_of, to_numpy
+from emgpr.arrays import (
+    chunk_bytes,
+    diagonal,
+    namespace,
+    panel_size,
+    to_device,
+    to_device_of,
+    to_numpy,
+)
 from emgpr.covariance import cross_covariance
 from emgpr.kernels import distance_scales, kernel_matrices
 from emgpr.neighbours import SurroundingSites, spread_order
@@ -39,6 +47,7 @@ Search = tuple[Int[Array, " _"], Callable[[Array, int, int], Array]]
 WORTHWHILE_GAIN = 0.05
 # Locations whose numbers of neighbouring sites differ by less than this are processed together.
 WIDTH_STEP = 2
+PANELS_PER_GROUP = 6  # elements of the covariances processed together, relative to `panel_size`
 NUMBERS_SEARCHED = 64  # numbers in memory during the search, for each neighbour of a location
 MAX_READINGS_AROUND = 512  # of all outputs together, which a location is predicted from
 
@@ -330,7 +339,9 @@ class _Conditional:
         new, (B, noise) = to_device(x, self.device), self.group.to(self.device)
         xp = namespace(new)
         bytes_each = 8 * (3 * D * D + len(kernels) + x.shape[1])
-        for rows, near in _equal_widths(sites, chunk_bytes(self.device) / bytes_each):
+        in_cache = PANELS_PER_GROUP * panel_size(new) / D**2
+        max_entries = min(chunk_bytes(self.device) / bytes_each, in_cache)
+        for rows, near in _equal_widths(sites, max_entries):
             tables = self.table.at(near)
             K = kernel_matrices(kernels, tables.x)
             Kx = kernel_matrices(kernels, tables.x, new[to_device_of(rows, new), None])

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
-from joblib import cpu_count
 from scipy.spatial import KDTree
 
+from emgpr.arrays import allowed_threads
 from emgpr.checkpoint import digest
 from emgpr.covariance import VecchiaTable
 from emgpr.kernels import distance_scales
@@ -51,6 +51,7 @@ FIRST_SITES, COARSE_BLOCKS = 400, 2000  # largest numbers in the first and in th
 LATE_DAMPING = 0.1  # in the third stage, which starts close to the maximum
 MAX_FINAL_BLOCKS = 20_000  # from which the information at the end is computed
 LATE_SCORING = 3  # iterations of the third stage that use the information matrix only
+MIN_LATE_ITERATIONS = 2  # on all blocks, if the third stage begins with parts of them
 GROWTH = 8  # factor by which the number of blocks grows in the third stage
 HELD_OUT = 5  # one in this many sites is held out in the first stage
 MIN_HELD_OUT = 8  # with fewer held-out sites, the posterior density alone is compared
@@ -221,8 +222,8 @@ class _Search:
             distance_scales(parameters.kernels, self.observations.x.shape[1]),
             sites,
             n_blocks=n_blocks,
-            device=self.execution.device,
-            workers=cpu_count() if N > COARSE_BLOCKS else 1,
+            workers=allowed_threads() if N > COARSE_BLOCKS else 1,
+            execution=self.execution,
         )
         growth = (N if sites is None else len(sites)) / len(table.blocks)
         variances = output_variances(self.observations)
@@ -237,6 +238,7 @@ class _Search:
         label: str,
         *,
         max_iter: int | None = None,
+        min_iter: int = 0,
         damping: float = 1.0,
         n_scoring: int = MAX_SCORING,
     ) -> tuple[ScoringState, list[float]]:
@@ -267,8 +269,9 @@ class _Search:
 
             result = maximise_by_scoring(
                 density, density.information, x0, bounds=bounds, scale=density.n_readings,
-                tolerance=tolerance, max_iter=max_iter, n_scoring=n_scoring, callback=record,
-                new_share=NEW_SHARE if density.information_blocks else 1.0, initial_state=resume,
+                tolerance=tolerance, max_iter=max_iter, min_iter=min_iter, n_scoring=n_scoring,
+                new_share=NEW_SHARE if density.information_blocks else 1.0, callback=record,
+                initial_state=resume,
             )  # fmt: skip
         if checkpoint.path is not None:
             checkpoint.keep(name, (result, values))
@@ -324,7 +327,7 @@ class _Search:
         while n * 2 < N:
             density = self.density(parameters, n_neighbours, n_blocks=n)
             result, _ = self.run(
-                density, parameters, COARSE_TOLERANCE, f"{n} of {N} sites", damping=LATE_DAMPING
+                density, parameters, TOLERANCE, f"{n} of {N} sites", damping=LATE_DAMPING
             )
             parameters, n = unpack(density, result.x), n * GROWTH
         density = self.density(parameters, n_neighbours)
@@ -333,6 +336,7 @@ class _Search:
             parameters,
             TOLERANCE if N > SMALL_TABLE_SITES else SMALL_TABLE_TOLERANCE,
             "all sites",
+            min_iter=MIN_LATE_ITERATIONS if n > COARSE_BLOCKS else 0,
             damping=LATE_DAMPING,
             n_scoring=LATE_SCORING,
         )
