@@ -8,7 +8,15 @@ torch, and only when a torch device is requested.
 import array_api_compat.numpy  # noqa: F401  (imported now, so that the first use is fast)
 from array_api_compat import array_namespace as namespace
 
-from emgpr.arrays.decompositions import eigh, eigvalsh, inv, inverse_root, solve, svd
+from emgpr.arrays.decompositions import (
+    eigh,
+    eigvalsh,
+    inv,
+    inverse_root,
+    solve,
+    svd,
+    tridiagonal,
+)
 from emgpr.arrays.devices import (
     Array,
     allowed_threads,
@@ -59,5 +67,6 @@ __all__ = [
     "to_device",
     "to_device_of",
     "to_numpy",
+    "tridiagonal",
     "zeros",
 ]
