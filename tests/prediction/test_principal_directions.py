@@ -25,7 +25,9 @@ def every_parameter(model, noise) -> ParameterDirections:
     of_noise = np.tensordot(
         unit[:, t : t + c], noise.derivatives(noise.vector(model.noise)), axes=1
     )
-    return ParameterDirections(unit[:, :t], unit[:, t + c :].reshape(-1, *W.shape), of_noise)
+    of_W = unit[:, t + c :].reshape(-1, *W.shape)
+    zero, one = np.zeros((len(unit), len(model.noise))), np.ones(len(model.noise))
+    return ParameterDirections(unit[:, :t], of_W, of_noise, zero, one)
 
 
 def information_of(rng, model, noise, size=100.0):
@@ -60,12 +62,10 @@ def test_few_directions_explain_most_of_the_variance(rng):
     noise = NoiseParameters(3, False)
     F = information_of(rng, made.model, noise)
     found = principal_directions(F, made.model, noise, made.observations)
-    J = mean_derivatives_from_neighbours(
-        made.observations, made.X, made.model, 16, every_parameter(made.model, noise),
-        other_sites=True,
-    )  # fmt: skip
-    slopes = mean_derivatives_from_neighbours(
-        made.observations, made.X, made.model, 16, found, other_sites=True
+    x = rng.uniform(size=(40, 2))
+    J, slopes = (
+        mean_derivatives_from_neighbours(made.observations, x, made.model, 16, directions)
+        for directions in (every_parameter(made.model, noise), found)
     )
     total = np.trace(J @ np.linalg.inv(F + np.eye(len(F))) @ np.swapaxes(J, 1, 2), 0, 1, 2)
     assert len(found) < len(F)

@@ -24,6 +24,7 @@ from emgpr.prediction.leave_out import (
     leave_out,
     leave_out_from_batch,
     leave_out_from_neighbours,
+    left_out_parameter_covariance,
 )
 from emgpr.prediction.neighbours import (
     condition_on_neighbours,
@@ -242,8 +243,10 @@ class LMCPosterior:
         """Draw joint samples of the signals, with the predicted distribution at each location."""
         if self.directions is not None:
             fixed = replace(self, directions=None)._sample_signals(x, n, rng, execution)
+            mean, scale = self._signals(x, False, execution).mean, self.directions.inflation**0.5
+            drawn = mean + scale * (fixed - mean)
             slopes = self._mean_derivatives(x, self.directions, execution.device)
-            return fixed + np.einsum("mdr,nr->nmd", slopes, rng.normal(size=(n, slopes.shape[2])))
+            return drawn + np.einsum("mdr,nr->nmd", slopes, rng.normal(size=(n, slopes.shape[2])))
         L, M, D = self.model.n_members, len(x), self.n_outputs
         chosen = rng.integers(L, size=n)
         if not keeps_members(self.combine):
@@ -309,12 +312,10 @@ class LMCPosterior:
         table = self.observations if sites is None else self.observations.at(sites)
         if self.directions is not None:
             n = self.conditioning if isinstance(self.conditioning, int) else DEFAULT_NEIGHBOURS
-            slopes = mean_derivatives_from_neighbours(
-                self.observations, table.x, self.model, n, self.directions,
-                other_sites=True, device=execution.device,
-            )  # fmt: skip
-            cov = members.cov + slopes @ np.swapaxes(slopes, -1, -2)
-            members = GaussianMixture(members.mean, cov)
+            added = left_out_parameter_covariance(
+                self.observations, table.x, self.model, n, self.directions, device=execution.device
+            )
+            members = GaussianMixture(members.mean, members.cov + added)
         if sites is not None:
             sets = sets[:, sites]
         return combine_left_out(self.combine, members, table, sets, self.model)
