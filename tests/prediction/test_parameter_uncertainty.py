@@ -150,6 +150,23 @@ def test_a_change_of_the_means_moves_the_readings_and_the_predictions(
         assert_allclose(found[..., r], after - before, atol=1e-9)
 
 
+@each_conditioning
+def test_variances_of_readings_are_inflated_less_but_exceed_those_of_signals(rng, conditioning):
+    made = world(rng, correlated=True, missing=0.3)
+    fixed = lmc_posterior(made, conditioning=conditioning)
+    zero = some_directions(rng, made.model, size=0.0)
+    posterior = replace(fixed, directions=replace(zero, inflation=np.array([1.0, 1.4, 2.0])))
+    x = rng.uniform(size=(5, 2))
+    known, signals, readings = (
+        np.einsum("mdd->md", each.predict(x, include_noise=include_noise).cov[0])
+        for each, include_noise in ((fixed, False), (posterior, False), (posterior, True))
+    )
+    assert_allclose(signals, known * [1.0, 1.4, 2.0], rtol=1e-10)
+    noise = np.diagonal(made.noise)
+    assert_allclose(readings - noise, known + [0.0, 0.4, 1.0] * known**2 / (known + noise))
+    assert (readings > signals).all()
+
+
 @each_device
 @each_world
 def test_derivatives_of_the_variances(rng, settings, device):
@@ -312,7 +329,6 @@ def test_left_out_readings_are_predicted_with_uncertain_parameters(rng):
     made = world(rng, missing=0.2)
     fixed = lmc_posterior(made)
     directions = some_directions(rng, made.model, means=True)
-    scale = np.sqrt(directions.inflation)
     sets = np.tile(np.arange(12), (3, 1))
     found = replace(fixed, directions=directions).leave_out(sets)
     plain = fixed.leave_out(sets)
@@ -320,6 +336,8 @@ def test_left_out_readings_are_predicted_with_uncertain_parameters(rng):
         others = made.observations.at(np.setdiff1d(np.arange(12), [i]))
         slopes = mean_derivatives(others, made.X[[i]], made.model, directions)[0]
         cov = condition(others, made.X[[i]], made.model).cov[0, 0]
+        share = np.diagonal(cov) / np.diagonal(cov + made.noise)
+        scale = np.sqrt(1 + (directions.inflation - 1) * share)
         both = np.outer(*[~np.isnan(made.Y[i])] * 2)
         added = np.where(both, slopes @ slopes.T + cov * (np.outer(scale, scale) - 1), 0.0)
         assert_allclose(found.cov[0, i] - plain.cov[0, i], added, rtol=1e-6, atol=1e-10)

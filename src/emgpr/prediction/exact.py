@@ -170,7 +170,7 @@ def condition(
     def predict(group: CoupledOutputs) -> tuple[Array, Array]:
         changes = model.directions_of(group, directions if with_cov else None)
         mean, cov, slopes = _condition(observations, x, group, with_cov, changes, device)
-        return mean, cov if changes is None else changes.increase(cov, slopes)
+        return mean, cov if changes is None else changes.increase(cov, slopes, group.noise)
 
     return model.predict_groups(len(x), predict)
 

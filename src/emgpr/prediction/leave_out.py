@@ -30,7 +30,7 @@ from emgpr.prediction.exact import (
     noise_given_sample,
 )
 from emgpr.prediction.neighbours import differentiate_group, unique_per_row
-from emgpr.prediction.parameter_uncertainty import ParameterDirections
+from emgpr.prediction.parameter_uncertainty import ParameterDirections, for_readings
 from emgpr.prediction.posterior import GaussianMixture
 
 Array = np.ndarray
@@ -187,13 +187,13 @@ def left_out_parameter_covariance(
     """
     found = np.zeros((len(x), *model.noise.shape))
     for group in model.coupled_outputs():
-        changes, d = model.directions_of(group, directions), group.outputs
+        changes, d = model.directions_of(group, for_readings(directions, True)), group.outputs
         if changes is not None:
             cov, slopes = differentiate_group(
                 observations, x, model, n_neighbours, group, changes, other_sites=True,
                 device=device,
             )  # fmt: skip
-            found[:, d[:, None], d] = changes.increase(cov, slopes) - cov
+            found[:, d[:, None], d] = changes.increase(cov, slopes, group.noise) - cov
     return found
 
 

@@ -96,7 +96,7 @@ def _condition_groups(
         table, search = _prepare(observations, group, scale, kind)
         conditional = _Conditional(table.to(device), search, group, device, limit, changes)
         mean, cov, slopes = conditional.predict(x, n)
-        return mean, cov if changes is None else changes.increase(cov, slopes)
+        return mean, cov if changes is None else changes.increase(cov, slopes, group.noise)
 
     return model.predict_groups(len(x), predict)
 

@@ -24,11 +24,13 @@ covariance includes that of ordinary kriging.
 With few readings, the posterior variance v(x) of a signal for fixed parameters is itself uncertain,
 and a variance that is estimated too low by chance makes intervals too short. If log v has the
 posterior variance τ², as for a variance estimated from 2/τ² independent squares, the expectation of
-v is close to (1 + τ²) v. The inflation of an output is the average of 1 + τ² over locations.
+v is close to (1 + τ²) v. The inflation of an output is the average of 1 + τ² over locations. If
+readings with noise variance σ² are predicted, the same holds for v + σ². Its logarithm has the
+variance τ² v² / (v + σ²)², so that v increases by τ² v² / (v + σ²) only.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -38,6 +40,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from emgpr.arrays import Array, CholeskyFactor, diagonal, namespace, to_device, to_device_of, zeros
 from emgpr.kernels import Pairs, evaluate_kernel, kernel_matrices
 from emgpr.observations import Observations
+from emgpr.prediction.posterior import GaussianMixture
 
 DIFFERENCE_STEP = 1e-7  # of log hyper-parameters; the error of forward differences is about 1e-7
 
@@ -51,10 +54,27 @@ class ParameterDirections:
     noise: Float[np.ndarray, "r D D"]
     mean: Float[np.ndarray, "r D"]  # of each output
     inflation: Float[np.ndarray, " D"]  # of the variances of the signals, at least 1
+    of_readings: bool = False  # whether readings are predicted, not signals
 
     def __len__(self) -> int:
         """Return the number of directions."""
         return len(self.theta)
+
+    def perturb(
+        self,
+        drawn: Float[np.ndarray, "n M D"],
+        signals: GaussianMixture,
+        slopes: Float[np.ndarray, "M D r"],
+        noise: Float[np.ndarray, "D D"],
+        rng: np.random.Generator,
+    ) -> Float[np.ndarray, "n M D"]:
+        """Add the uncertainty of the parameters to samples of signals for fixed parameters.
+
+        `signals` is their distribution, and `slopes` contains the derivatives of their means.
+        """
+        factor = inflation_factors(self, signals.cov, noise)
+        drawn = signals.mean + factor * (drawn - signals.mean)
+        return drawn + np.einsum("mdr,nr->nmd", slopes, rng.normal(size=(len(drawn), len(self))))
 
     def restrict(
         self,
@@ -73,7 +93,8 @@ class ParameterDirections:
         half = self.W[:, latents[:, None], outputs] @ np.swapaxes(W[at], -1, -2)
         noise = self.noise[:, outputs[:, None], outputs]
         B = half + np.swapaxes(half, -1, -2)
-        return GroupDirections(theta, B, noise, self.mean[:, outputs], self.inflation[outputs])
+        mean, inflation = self.mean[:, outputs], self.inflation[outputs]
+        return GroupDirections(theta, B, noise, mean, inflation, self.of_readings)
 
     def reorder(
         self,
@@ -88,6 +109,7 @@ class ParameterDirections:
             self.noise[:, outputs[:, None], outputs],
             self.mean[:, outputs],
             self.inflation[outputs],
+            self.of_readings,
         )
 
 
@@ -100,6 +122,7 @@ class GroupDirections:
     noise: Float[Array, "r d d"]
     mean: Float[Array, "r d"]
     inflation: Float[Array, " d"]
+    of_readings: bool = False
 
     def __len__(self) -> int:
         """Return the number of directions."""
@@ -113,17 +136,22 @@ class GroupDirections:
     def to(self, device: str) -> "GroupDirections":
         """Copy the arrays to a device."""
         parts = (self.theta, self.B, self.noise, self.mean, self.inflation)
-        return GroupDirections(*(to_device(part, device) for part in parts))
+        theta, B, noise, mean, inflation = (to_device(part, device) for part in parts)
+        return GroupDirections(theta, B, noise, mean, inflation, self.of_readings)
 
     def increase(
-        self, cov: Float[np.ndarray, "*b m d d"], slopes: Float[np.ndarray, "m d r"]
+        self,
+        cov: Float[np.ndarray, "*b m d d"],
+        slopes: Float[np.ndarray, "m d r"],
+        noise: Float[np.ndarray, "d d"],
     ) -> Float[np.ndarray, "*b m d d"]:
         """Add the uncertainty of the parameters to covariances of signals for fixed parameters.
 
         `slopes` contains the derivatives of the means along the directions.
         """
-        scale = np.sqrt(self.inflation)
-        return cov * np.outer(scale, scale) + slopes @ np.swapaxes(slopes, -1, -2)
+        factor = inflation_factors(self, cov, noise)
+        inflated = cov * (factor[..., :, None] * factor[..., None, :])
+        return inflated + slopes @ np.swapaxes(slopes, -1, -2)
 
     def apply_to(self, jacobian: "Jacobian") -> Float[Array, "m d r"]:
         """Return the derivatives along the directions."""
@@ -175,6 +203,30 @@ class ParameterBasis:
 
 
 Changes = GroupDirections | ParameterBasis
+
+
+def for_readings(
+    directions: ParameterDirections | None, include_noise: bool
+) -> ParameterDirections | None:
+    """Return the directions for predictions of readings or signals; None if there are none."""
+    return None if directions is None else replace(directions, of_readings=include_noise)
+
+
+def inflation_factors(
+    directions: ParameterDirections | GroupDirections,
+    cov: Float[np.ndarray, "*b m d d"],
+    noise: Float[np.ndarray, "d d"],
+) -> Float[np.ndarray, "*b m d"]:
+    """Return the factors by which the standard deviations of the signals increase.
+
+    `cov` contains the covariances of the signals for fixed parameters.
+    """
+    share = np.ones(cov.shape[:-1])
+    if directions.of_readings:
+        variance = np.maximum(diagonal(cov), 0.0)
+        total = variance + np.diagonal(noise)
+        share = variance / np.where(total > 0, total, 1.0)
+    return np.sqrt(1.0 + (directions.inflation - 1.0) * share)
 
 
 def parameters_of(kernels: Sequence[Kernel], which: Int[np.ndarray, " q"]) -> Int[np.ndarray, " t"]:
