@@ -165,6 +165,8 @@ def test_variances_of_readings_are_inflated_less_but_exceed_those_of_signals(rng
     noise = np.diagonal(made.noise)
     assert_allclose(readings - noise, known + [0.0, 0.4, 1.0] * known**2 / (known + noise))
     assert (readings > signals).all()
+    much = replace(fixed, directions=replace(zero, inflation=np.full(3, 20.0)))
+    assert (np.einsum("mdd->md", much.predict(x).cov[0]) >= 20.0 * known * (1 - 1e-9)).all()
 
 
 @each_device

@@ -24,9 +24,9 @@ covariance includes that of ordinary kriging.
 With few readings, the posterior variance v(x) of a signal for fixed parameters is itself uncertain,
 and a variance that is estimated too low by chance makes intervals too short. If log v has the
 posterior variance τ², as for a variance estimated from 2/τ² independent squares, the expectation of
-v is close to (1 + τ²) v. The inflation of an output is the average of 1 + τ² over locations. If
-readings with noise variance σ² are predicted, the same holds for v + σ². Its logarithm has the
-variance τ² v² / (v + σ²)², so that v increases by τ² v² / (v + σ²) only.
+v is v / (1 − τ²), which is close to exp(τ²) v. The inflation of an output is the average of exp(τ²)
+over locations. If readings with noise variance σ² are predicted, the same holds for v + σ². Its
+logarithm has the variance τ² v² / (v + σ²)², so that v increases by about τ² v² / (v + σ²) only.
 """
 
 from collections.abc import Iterator, Sequence
@@ -221,12 +221,13 @@ def inflation_factors(
 
     `cov` contains the covariances of the signals for fixed parameters.
     """
-    share = np.ones(cov.shape[:-1])
-    if directions.of_readings:
-        variance = np.maximum(diagonal(cov), 0.0)
-        total = variance + np.diagonal(noise)
-        share = variance / np.where(total > 0, total, 1.0)
-    return np.sqrt(1.0 + (directions.inflation - 1.0) * share)
+    if not directions.of_readings:
+        return np.broadcast_to(np.sqrt(directions.inflation), cov.shape[:-1])
+    variance = np.maximum(diagonal(cov), np.finfo(float).tiny)
+    ratio = np.diagonal(noise) / variance
+    inflation = 1.0 + (directions.inflation - 1.0) / (1.0 + ratio)
+    # The variance of a reading is at least that of its signal.
+    return np.sqrt(np.maximum(inflation, directions.inflation - ratio))
 
 
 def parameters_of(kernels: Sequence[Kernel], which: Int[np.ndarray, " q"]) -> Int[np.ndarray, " t"]:

@@ -69,7 +69,7 @@ def principal_directions(
     V = np.zeros((D, D)) if mean_covariance is None else mean_covariance
     root = _covariance_root(information, W.size, free)
     of_log_variances = ((of_variances @ root) ** 2).sum(axis=-1)
-    inflation = 1.0 + np.minimum(of_log_variances, MAX_LOG_VARIANCE).mean(axis=0)
+    inflation = np.exp(np.minimum(of_log_variances, MAX_LOG_VARIANCE)).mean(axis=0)
     root = block_diag(root, _root(V))
     U, values, Vt = svd(J.reshape(-1, len(root)) @ root)
     # The sign of a direction is arbitrary; it must not depend on the decomposition.
