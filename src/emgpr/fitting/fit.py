@@ -142,12 +142,15 @@ def fit_lmc(
             without_gain = {by: order.restored_outputs(which) for by, which in found.items()}
             summary = replace(summary, without_gain=without_gain)
         if settings.parameter_uncertainty and not settings.couples_outputs:
-            directions = independent_directions(observations, posterior.model, execution)
+            directions = independent_directions(
+                observations, posterior.model, execution, known_means=not settings.normalize_y
+            )
             posterior = replace(posterior, directions=directions, independent_directions=directions)
         elif settings.parameter_uncertainty:
             posterior = with_parameter_uncertainty(
-                posterior, refined.information, refined.vector, execution
-            )
+                posterior, refined.information, refined.vector, execution,
+                known_means=not settings.normalize_y,
+            )  # fmt: skip
     scaler, posterior = order.restored_scaler(scaler), order.restored_posterior(posterior)
     return FittedLMC(params, scaler, restrict_transfer(posterior, summary), summary)
 

@@ -32,7 +32,7 @@ from emgpr.observations import Observations
 from emgpr.prediction.exact import CoupledOutputs, LMCModel, factor_readings
 from emgpr.prediction.parameter_uncertainty import (
     Changes,
-    MeanJacobian,
+    Jacobian,
     ParameterDirections,
 )
 from emgpr.prediction.posterior import GaussianMixture
@@ -105,7 +105,7 @@ def _condition_groups(
         table, search = _prepare(observations, group, scale, kind)
         conditional = _Conditional(table.to(device), search, group, device, limit, changes)
         mean, cov, slopes = conditional.predict(x, n)
-        return mean, cov + slopes @ np.swapaxes(slopes, -1, -2)
+        return mean, cov if changes is None else changes.increase(cov, slopes, group.noise)
 
     return model.predict_groups(len(x), predict)
 
@@ -117,21 +117,19 @@ def mean_derivatives_from_neighbours(
     n_neighbours: int,
     directions: ParameterDirections,
     *,
-    other_sites: bool = False,
     device: str = "cpu",
 ) -> Float[Array, "M D r"]:
     """Return the derivatives of the posterior mean at x given the nearest readings.
 
-    With `other_sites`, readings at the same location are not used. The model must have one member.
+    The model must have one member.
     """
     found = np.zeros((len(x), len(model.noise), len(directions)))
     for group in model.coupled_outputs():
         changes = model.directions_of(group, directions)
-        if changes is None:
-            continue
-        _, found[:, group.outputs] = differentiate_group(
-            observations, x, model, n_neighbours, group, changes, other_sites, device
-        )
+        if changes is not None:
+            _, found[:, group.outputs] = differentiate_group(
+                observations, x, model, n_neighbours, group, changes, device=device
+            )
     return found
 
 
@@ -142,14 +140,20 @@ def differentiate_group(
     n_neighbours: int,
     group: CoupledOutputs,
     changes: Changes,
+    *,
     other_sites: bool = False,
+    of_variances: bool = False,
     device: str = "cpu",
 ) -> tuple[Float[Array, "M d d"], Float[Array, "M d r"]]:
-    """Return a group's covariances for fixed parameters, and the derivatives of its means."""
+    """Return a group's covariances for fixed parameters, and the derivatives of its means.
+
+    With `other_sites`, readings at the same location are not used. With `of_variances`, the
+    derivatives are those of the variances of the signals.
+    """
     scale = distance_scales(model.kernels, x.shape[1])
     table, nearest = _prepare(observations, group, scale, _Nearest)
     search = _OtherSites(nearest, table.x) if other_sites else nearest
-    conditional = _Conditional(table.to(device), search, group, device, 0, changes)
+    conditional = _Conditional(table.to(device), search, group, device, 0, changes, of_variances)
     _, (cov,), slopes = conditional.predict(x, n_neighbours + other_sites)
     return cov, slopes
 
@@ -280,6 +284,7 @@ class _Conditional:
     device: str
     max_readings: int
     changes: Changes | None = None  # directions in which the parameters are uncertain
+    of_variances: bool = False  # whether the derivatives are those of the variances
 
     def predict(
         self, x: Float[Array, "M P"], n: int, previous: Float[Array, "M D"] | None = None
@@ -321,9 +326,10 @@ class _Conditional:
         self, x: Float[Array, "m P"]
     ) -> tuple[Float[Array, "L m D"], Float[Array, "L m D D"], Float[Array, "m D r"]]:
         """Return the means, covariances and changes of the means without any readings."""
-        D, r = len(self.group.outputs), 0 if self.changes is None else len(self.changes)
+        D = len(self.group.outputs)
         mean = np.zeros((len(self.group.B), len(x), D))
-        return mean, self.group.prior_covariance(x), np.zeros((len(x), D, r))
+        of_prior = np.zeros((D, 0)) if self.changes is None else self.changes.of_prior
+        return mean, self.group.prior_covariance(x), np.tile(of_prior, (len(x), 1, 1))
 
     def _variances(self, cov: Float[Array, "L m D D"]) -> Float[Array, "m D"]:
         """Return the variances of readings that the first member predicts."""
@@ -356,7 +362,8 @@ class _Conditional:
                 mean[member, rows] = to_numpy(transposed @ target)[..., 0]
                 cov[member, rows] -= to_numpy(transposed @ half)
                 if changes is not None:
-                    jacobian = MeanJacobian.from_neighbours(
+                    find = Jacobian.of_variances if self.of_variances else Jacobian.of_means
+                    jacobian = find(
                         tables, new[to_device_of(rows, new)], kernels, B[member], K, Kx,
                         L_factor.back_solve(both),
                     )  # fmt: skip
