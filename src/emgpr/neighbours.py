@@ -7,6 +7,7 @@ from scipy.spatial.distance import cdist
 
 Array = np.ndarray
 
+MAX_STORED_DISTANCES = 2000  # sites for which all distances are computed at once
 MAX_MAXIMIN_SITES = 5000  # for more sites, the order is pseudo-random
 FIRST_SITES = 512  # sites whose neighbours are found by computing all distances
 MIN_SORTED_QUERIES = 5000  # so many sites are sorted before their neighbours are searched
@@ -32,13 +33,15 @@ def spread_order(x: Float[Array, "N P"]) -> Int[Array, " N"]:
         return order
     x = x[order]
     chosen = np.empty(len(x), int)
-    distance = np.full(len(x), np.inf)
+    nearest = np.full(len(x), np.inf)  # squared distance to the nearest chosen site
     current = int(np.argmin(((x - x.mean(axis=0)) ** 2).sum(axis=1)))
+    rows = cdist(x, x, "sqeuclidean") if len(x) <= MAX_STORED_DISTANCES else None
     for i in range(len(x)):
         chosen[i] = current
-        np.minimum(distance, ((x - x[current]) ** 2).sum(axis=1), out=distance)
-        distance[current] = -1.0
-        current = int(np.argmax(distance))
+        row = ((x - x[current]) ** 2).sum(axis=1) if rows is None else rows[current]
+        np.minimum(nearest, row, out=nearest)
+        nearest[current] = -1.0
+        current = int(nearest.argmax())
     return order[chosen]
 
 

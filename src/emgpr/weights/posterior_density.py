@@ -17,7 +17,7 @@ Array = np.ndarray
 MAX_VARIANCE_SITES = 500  # sites at which the mean variance of a nonstationary kernel is computed
 # Blocks from which an information matrix is computed in a search: at least this number, and this
 # number of rows for each parameter.
-MIN_INFORMATION_BLOCKS, INFORMATION_ROWS_PER_PARAMETER = 100, 20
+MIN_INFORMATION_BLOCKS, INFORMATION_ROWS_PER_PARAMETER = 64, 20
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class PosteriorDensity:
         """Return the mean variance of each kernel over the sites, and its derivatives."""
         kernels = self.vector.start.kernels
         variance, slopes = np.ones(len(kernels)), np.zeros((len(kernels), len(theta)))
-        starts = np.cumsum([0, *(kernel.n_dims for kernel in kernels)])
+        starts = np.cumsum([0, *self.vector.kernel_sizes])
         for q, kernel in enumerate(kernels):
             if not _has_unit_variance(kernel):
                 x = self.table.sample_sites(MAX_VARIANCE_SITES)
