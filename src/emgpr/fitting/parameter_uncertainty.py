@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 
 from emgpr.covariance.vecchia_table import VecchiaTable
 from emgpr.kernels import kernel_matrices
-from emgpr.noise import NoiseParameters
+from emgpr.noise import NoiseParameters, output_variances
 from emgpr.observations import Observations
 from emgpr.parallel import DEFAULT_EXECUTION, Execution
 from emgpr.prediction import LMCModel, LMCPosterior, ParameterDirections, principal_directions
@@ -82,14 +82,30 @@ def independent_directions(
 
 
 def mean_covariance(observations: Observations, model: LMCModel) -> Float[Array, "D D"]:
+    """Return the posterior covariance of the means of the outputs.
+
+    Outputs are standardised by the averages of their readings, which differ from the means of the
+    processes by errors with the covariance V. With a prior whose covariance S is that of
+    uncorrelated readings, the posterior covariance is V (V + S)⁻¹ S. Without it, the mean of an
+    output with a trend would be more uncertain than its readings vary.
+    """
+    varies = np.flatnonzero(~observations.constant)
+    at = np.ix_(varies, varies)
+    V = average_covariance(observations, model)[at]
+    S = np.diag(output_variances(observations)[varies])
+    posterior = V @ np.linalg.solve(V + S, S)
+    found = np.zeros_like(model.noise)
+    found[at] = 0.5 * (posterior + posterior.T)  # symmetric, whatever the rounding errors
+    return found
+
+
+def average_covariance(observations: Observations, model: LMCModel) -> Float[Array, "D D"]:
     """Return the covariance of the average readings of the outputs under a model.
 
-    Outputs are standardised by the averages of their readings. Averages of few readings, or of
-    readings that are correlated over long distances, differ from the means of the processes.
+    It is large for few readings, and for readings that are correlated over long distances.
     """
-    N = observations.n_sites
     table = observations
-    if N > MAX_MEAN_SITES:
+    if observations.n_sites > MAX_MEAN_SITES:
         table = observations.at(observations.subsample(MAX_MEAN_SITES))
     observed = table.observed.astype(float)
     weights = observed / np.maximum(observed.sum(axis=1, keepdims=True), 1.0)
@@ -98,9 +114,7 @@ def mean_covariance(observations: Observations, model: LMCModel) -> Float[Array,
     n_readings = np.maximum(observations.observed.sum(axis=1), 1)
     both = observations.observed.astype(float) @ observations.observed.T
     cov = (model.B[0] * averages).sum(axis=0)
-    cov += model.noise * both / np.outer(n_readings, n_readings)
-    varies = ~observations.constant
-    return cov * np.outer(varies, varies)
+    return cov + model.noise * both / np.outer(n_readings, n_readings)
 
 
 def independent_information(

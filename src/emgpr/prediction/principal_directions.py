@@ -44,6 +44,9 @@ MAX_DIRECTIONS = 20
 N_SITES = 50  # sites at which the derivatives are computed, in addition to as many other locations
 N_NEIGHBOURS = 16  # readings of each output that these predictions are conditioned on
 MIN_STD = 1e-3  # smallest standard deviation of a signal that derivatives are divided by
+# Smallest variance of a signal, relative to its prior variance, that derivatives of variances are
+# divided by: smaller ones are differences of nearly equal numbers, and rounding errors matter.
+MIN_VARIANCE_SHARE = 1e-2
 
 
 def principal_directions(
@@ -137,6 +140,8 @@ def _relative_derivatives(
         columns = np.concatenate([own, t + np.arange(c), weights[at].ravel(), means])
         J[:, d[:, None], columns] = slopes / np.sqrt(variance)
         if group.kernels:
+            prior = np.einsum("mdd->md", group.prior_covariance(x)[0])[..., None]
+            variance = np.maximum(variance, MIN_VARIANCE_SHARE * prior)
             of_variances[:, d[:, None], columns] = find(of_variances=True)[1] / variance
     return J, of_variances[..., : t + c + W.size]
 
@@ -146,5 +151,6 @@ def _locations(observations: Observations, scale: Float[Array, " P"]) -> Float[A
     x = observations.x / scale
     sites = spread_order(x)[:N_SITES]
     _, nearest = KDTree(x).query(x[sites], k=[min(2, len(x))])
-    between = 0.5 * (x[sites] + x[nearest[:, 0]])
-    return np.concatenate([x[sites], between]) * scale
+    # Not from x, which is rounded: the readings at a site are recognised by its exact location.
+    at, near = observations.x[sites], observations.x[nearest[:, 0]]
+    return np.concatenate([at, 0.5 * (at + near)])
