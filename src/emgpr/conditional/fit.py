@@ -1,0 +1,166 @@
+"""The parameters of a regression, fitted by penalised maximum likelihood from several starts."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from emgpr.arrays import cholesky, eigh
+from emgpr.conditional.kernel import RegressionKernel, RegressionRows
+from emgpr.latents import typical_distances
+from emgpr.noise import WeakPrior
+from emgpr.observations import Observations
+from emgpr.optimize import AT_BOUND, Objective, minimize
+
+Array = np.ndarray
+
+# Numbers of readings from which starting points and parameters are estimated. Larger tables are
+# replaced by a subsample of random readings and their nearest neighbours.
+START_READINGS, FIT_READINGS = 128, 600
+START_ITERATIONS, N_STARTS = 15, 2  # iterations from each starting point; how many are continued
+RESIDUAL_SCALES = 3  # number of starting values of the length-scale of the residual process
+NOISE_STARTS = (0.02, 0.3)
+GRADIENT_TOLERANCE, EXPECTED_GAIN = 1e-2, 1e-3
+LOG_VARIANCE_BOUNDS = (-12.0, 4.0)
+# Median and standard deviation of the log-normal priors, for standardised outputs. The priors of
+# length-scales are relative to the known outputs' standard deviation and to the region's extent.
+PRIORS = {
+    "linear": (0.5, 2.0),
+    "smooth": (0.05, 2.0),
+    "smooth_scale": (1.5, 0.7),
+    "residual": (0.3, 2.0),
+    "varying": (0.05, 2.0),
+    "varying_scale": (0.5, 1.0),
+}
+DIFFERENCE = 1e-3  # of log parameters, for second derivatives
+MAX_DEVIATION = 1.0  # largest standard deviation of a combination of log parameters
+
+
+@dataclass(frozen=True)
+class FittedRegression:
+    """Parameters of a regression, with their uncertainty.
+
+    The rows of `directions` are the principal axes of the parameters' approximate posterior
+    distribution (Laplace's approximation), multiplied by the standard deviations along them.
+    """
+
+    theta: Float[Array, " p"]
+    directions: Float[Array, "r p"]
+    converged: bool = True
+
+
+@dataclass(frozen=True)
+class _SearchSpace:
+    """Starting values, bounds and prior of the parameters, derived from all readings."""
+
+    starts: Float[Array, "S p"]
+    bounds: Float[Array, "p 2"]
+    prior_mean: Float[Array, " p"]
+    prior_precision: Float[Array, " p"]
+
+
+def fit_regression(
+    kernel: RegressionKernel, rows: RegressionRows, y: Float[Array, " n"], max_iter: int
+) -> FittedRegression:
+    """Fit the parameters to standardised readings y, and approximate their uncertainty.
+
+    The prior has the weight of a few readings. The search starts from several combinations of the
+    residual process's length-scale and the noise on a subsample, and continues from the best ends.
+    """
+    space = _search_space(kernel, rows)
+    few, many = (_subsample(rows, y, n) for n in (START_READINGS, FIT_READINGS))
+    objective = negative_log_posterior(kernel, rows.at(few), y[few], space)
+    start = minimize(
+        objective, space.starts, bounds=space.bounds, max_iter=min(START_ITERATIONS, max_iter),
+        gtol=GRADIENT_TOLERANCE, expected_gain=EXPECTED_GAIN,
+    )  # fmt: skip
+    best = np.argsort(start.value, kind="stable")[:N_STARTS]
+    objective = negative_log_posterior(kernel, rows.at(many), y[many], space)
+    end = minimize(
+        objective, start.x[best], bounds=space.bounds, max_iter=max_iter, gtol=GRADIENT_TOLERANCE,
+        expected_gain=EXPECTED_GAIN, memory=start.memory.select(best, len(many) / len(few)),
+    )  # fmt: skip
+    i = int(np.argmin(end.value))
+    directions = _directions(objective, end.x[i], space.bounds) * np.sqrt(len(many) / len(y))
+    return FittedRegression(end.x[i], directions, bool(end.converged[i]))
+
+
+def negative_log_posterior(
+    kernel: RegressionKernel, rows: RegressionRows, y: Float[Array, " n"], space: _SearchSpace
+) -> Objective:
+    """Return the negative log-likelihood of readings y minus the log prior, with its gradient."""
+    n, noise = len(y), kernel.names.index("noise")
+    variance = float(np.mean(y**2)) or 1.0
+    weak = WeakPrior(np.array([variance]))
+
+    def at(theta: Float[Array, " p"]) -> tuple[float, Array]:
+        K, pullback = kernel.evaluate(theta, rows)
+        factor = cholesky(K)
+        if np.isnan(factor.jitter):
+            return np.inf, np.zeros_like(theta)
+        a = factor.solve(y[:, None])
+        value = 0.5 * float(y @ a[:, 0] + factor.logdet() + n * np.log(2 * np.pi))
+        gradient = 0.5 * pullback(factor.inverse() - a * a.T)
+        log_prior, of_noise = weak(np.exp(theta[noise])[None, None])
+        value -= float(log_prior)
+        gradient[noise] -= of_noise[0, 0] * np.exp(theta[noise])
+        deviation = space.prior_precision * (theta - space.prior_mean)
+        value += 0.5 * float(deviation @ (theta - space.prior_mean))
+        return value, gradient + deviation
+
+    def objective(
+        params: Float[Array, "b p"], which: Int[Array, " b"]
+    ) -> tuple[Float[Array, " b"], Float[Array, "b p"]]:
+        values, gradients = zip(*map(at, params), strict=True)
+        return np.array(values), np.array(gradients)
+
+    return objective
+
+
+def _search_space(kernel: RegressionKernel, rows: RegressionRows) -> _SearchSpace:
+    spacing, extent = typical_distances(rows.x)
+    bounds = {
+        "smooth_scale": np.log([0.2, 20.0]),
+        "residual_scale": np.log([0.3 * spacing, 3 * extent]),
+        "noise": np.log([1e-8, 7.0]),
+        "varying_scale": np.log([0.05 * extent, 10 * extent]),
+    }
+    prior = {name: (np.log(median), deviation) for name, (median, deviation) in PRIORS.items()}
+    prior["varying_scale"] = (
+        prior["varying_scale"][0] + np.log(extent),
+        PRIORS["varying_scale"][1],
+    )
+    scales = np.linspace(np.log(2 * spacing), np.log(0.4 * extent), RESIDUAL_SCALES)
+    start = {name: median for name, (median, _) in prior.items()}
+    starts = [
+        start | {"residual_scale": scale, "noise": np.log(noise)}
+        for scale in scales
+        for noise in NOISE_STARTS
+    ]
+    limits = np.array([bounds.get(name, LOG_VARIANCE_BOUNDS) for name in kernel.names])
+    return _SearchSpace(
+        np.clip([[s[name] for name in kernel.names] for s in starts], *limits.T),
+        limits,
+        np.array([prior.get(name, (0.0, 1.0))[0] for name in kernel.names]),
+        np.array([prior[name][1] ** -2 if name in prior else 0.0 for name in kernel.names]),
+    )
+
+
+def _subsample(rows: RegressionRows, y: Float[Array, " n"], n: int) -> Int[Array, " m"]:
+    return Observations.of_one_output(rows.x, y).subsample(n)
+
+
+def _directions(
+    objective: Objective, theta: Float[Array, " p"], bounds: Float[Array, "p 2"]
+) -> Float[Array, "r p"]:
+    """Return the principal axes of the posterior of the parameters that are not at a bound."""
+    free = np.flatnonzero((theta - bounds[:, 0] > AT_BOUND) & (bounds[:, 1] - theta > AT_BOUND))
+    steps = DIFFERENCE * np.eye(len(theta))[free]
+    points = np.concatenate([theta + steps, theta - steps])
+    _, gradients, *_ = objective(points, np.zeros(len(points), int))
+    hessian = (gradients[: len(free)] - gradients[len(free) :])[:, free] / (2 * DIFFERENCE)
+    values, vectors = eigh(0.5 * (hessian + hessian.T))
+    deviations = np.maximum(values, MAX_DEVIATION**-2) ** -0.5
+    directions = np.zeros((len(free), len(theta)))
+    directions[:, free] = (vectors * deviations).T
+    return directions

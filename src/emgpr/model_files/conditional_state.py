@@ -1,0 +1,52 @@
+"""Storage of the regressions on known outputs in a model file."""
+
+from typing import Any
+
+import numpy as np
+
+from emgpr.conditional import FittedRegression, RegressionKernel, RegressionSet
+from emgpr.model_files.checks import check_integers, expect, expect_array, expect_fields
+
+Array = np.ndarray
+
+FIELDS = frozenset(["output", "known", "theta", "directions", "converged"])
+MAX_LOG = 50.0  # of a parameter; fitted values are far inside
+
+
+def regressions_state(regressions: RegressionSet) -> list[dict[str, Any]]:
+    """Return the regressions fitted so far as dicts."""
+    return [
+        {
+            "output": d,
+            "known": np.array(known),
+            "theta": fitted.theta,
+            "directions": fitted.directions,
+            "converged": fitted.converged,
+        }
+        for (d, known), fitted in regressions.fitted.items()
+    ]
+
+
+def regressions_from_state(
+    state: Any, kernel: RegressionKernel, D: int
+) -> dict[tuple[int, tuple[int, ...]], FittedRegression]:
+    """Check the stored regressions and return them by output and known outputs."""
+    expect(isinstance(state, list), "'regressions' is not a list")
+    found = {}
+    for stored in state:
+        expect(isinstance(stored, dict), "'regressions' contains a value that is not a dict")
+        expect_fields(stored.keys(), FIELDS)
+        d, known, converged = (stored[name] for name in ("output", "known", "converged"))
+        expect(type(d) is int and 0 <= d < D, "a regression of an output that does not exist")
+        check_integers("known", known, D)
+        valid = len(known) > 0 and d not in known and bool((np.diff(known) > 0).all())
+        expect(valid, "the known outputs of a regression are invalid")
+        axes = {"p": len(kernel.names)}
+        expect_array("theta", stored["theta"], ["p"], axes)
+        expect_array("directions", stored["directions"], ["r", "p"], axes)
+        values = np.concatenate([stored["theta"][None], stored["directions"]])
+        expect(bool((np.abs(values) < MAX_LOG).all()), "a parameter of a regression is too large")
+        expect(isinstance(converged, bool), "'converged' is neither true nor false")
+        fitted = FittedRegression(stored["theta"], stored["directions"], converged)
+        found[d, tuple(known.tolist())] = fitted
+    return found
