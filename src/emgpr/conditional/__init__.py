@@ -12,14 +12,19 @@ so that the readings of output d have the covariance
 with a few parameters for each set of known outputs. `RegressionKernel` is this covariance,
 `fit_regression` fits its parameters, `Regression` predicts, and `ConditionalPosterior` combines the
 regressions of all outputs with their own processes, which predict where nothing is known.
+
+The parameters are fitted twice: by maximum likelihood, which is decided by the fine detail of dense
+readings, and by the density of left-out blocks, which asks what a gap asks. Predictions are a
+mixture of both in equal parts.
 """
 
-from emgpr.conditional.fit import FittedRegression, fit_regression
+from emgpr.conditional.fit import CRITERIA, FittedRegression, fit_regression
 from emgpr.conditional.kernel import RegressionKernel, RegressionRows
 from emgpr.conditional.posterior import ConditionalPosterior, RegressionSet
 from emgpr.conditional.regression import Regression
 
 __all__ = [
+    "CRITERIA",
     "ConditionalPosterior",
     "FittedRegression",
     "Regression",

@@ -1,4 +1,8 @@
-"""The parameters of a regression, fitted by penalised maximum likelihood from several starts."""
+"""The parameters of a regression, fitted from several starts by two criteria.
+
+The first criterion is the likelihood, the second is the density of left-out blocks of readings
+(`emgpr.conditional.scores`). Each is maximised with the same weak prior.
+"""
 
 from dataclasses import dataclass
 
@@ -7,6 +11,12 @@ from jaxtyping import Float, Int
 
 from emgpr.arrays import cholesky, eigh
 from emgpr.conditional.kernel import RegressionKernel, RegressionRows
+from emgpr.conditional.scores import (
+    Score,
+    left_out_density,
+    log_likelihood,
+    split_into_blocks,
+)
 from emgpr.latents import typical_distances
 from emgpr.noise import WeakPrior
 from emgpr.observations import Observations
@@ -14,6 +24,7 @@ from emgpr.optimize import AT_BOUND, Objective, minimize
 
 Array = np.ndarray
 
+CRITERIA = ("likelihood", "blocks")
 # Numbers of readings from which starting points and parameters are estimated. Larger tables are
 # replaced by a subsample of random readings and their nearest neighbours.
 START_READINGS, FIT_READINGS = 128, 600
@@ -50,7 +61,7 @@ class FittedRegression:
 
 
 @dataclass(frozen=True)
-class _SearchSpace:
+class RegressionSearchSpace:
     """Starting values, bounds and prior of the parameters, derived from all readings."""
 
     starts: Float[Array, "S p"]
@@ -60,22 +71,27 @@ class _SearchSpace:
 
 
 def fit_regression(
-    kernel: RegressionKernel, rows: RegressionRows, y: Float[Array, " n"], max_iter: int
+    kernel: RegressionKernel,
+    rows: RegressionRows,
+    y: Float[Array, " n"],
+    max_iter: int,
+    criterion: str = "likelihood",
 ) -> FittedRegression:
     """Fit the parameters to standardised readings y, and approximate their uncertainty.
 
-    The prior has the weight of a few readings. The search starts from several combinations of the
-    residual process's length-scale and the noise on a subsample, and continues from the best ends.
+    `criterion` is one of `CRITERIA`. The prior has the weight of a few readings. The search starts
+    from several combinations of the residual process's length-scale and the noise on a subsample,
+    and continues from the best ends.
     """
-    space = _search_space(kernel, rows)
+    space = search_space(kernel, rows)
     few, many = (_subsample(rows, y, n) for n in (START_READINGS, FIT_READINGS))
-    objective = negative_log_posterior(kernel, rows.at(few), y[few], space)
+    objective = negative_log_posterior(kernel, rows.at(few), y[few], space, criterion)
     start = minimize(
         objective, space.starts, bounds=space.bounds, max_iter=min(START_ITERATIONS, max_iter),
         gtol=GRADIENT_TOLERANCE, expected_gain=EXPECTED_GAIN,
     )  # fmt: skip
     best = np.argsort(start.value, kind="stable")[:N_STARTS]
-    objective = negative_log_posterior(kernel, rows.at(many), y[many], space)
+    objective = negative_log_posterior(kernel, rows.at(many), y[many], space, criterion)
     end = minimize(
         objective, start.x[best], bounds=space.bounds, max_iter=max_iter, gtol=GRADIENT_TOLERANCE,
         expected_gain=EXPECTED_GAIN, memory=start.memory.select(best, len(many) / len(few)),
@@ -86,27 +102,31 @@ def fit_regression(
 
 
 def negative_log_posterior(
-    kernel: RegressionKernel, rows: RegressionRows, y: Float[Array, " n"], space: _SearchSpace
+    kernel: RegressionKernel,
+    rows: RegressionRows,
+    y: Float[Array, " n"],
+    space: RegressionSearchSpace,
+    criterion: str = "likelihood",
 ) -> Objective:
-    """Return the negative log-likelihood of readings y minus the log prior, with its gradient."""
-    n, noise = len(y), kernel.names.index("noise")
-    variance = float(np.mean(y**2)) or 1.0
-    weak = WeakPrior(np.array([variance]))
+    """Return minus the criterion for readings y, minus the log prior, with its gradient."""
+    noise = kernel.names.index("noise")
+    weak = WeakPrior(np.array([float(np.mean(y**2)) or 1.0]))
+    score: Score = log_likelihood
+    if criterion == "blocks":
+        score = left_out_density(split_into_blocks(rows.x))
 
     def at(theta: Float[Array, " p"]) -> tuple[float, Array]:
         K, pullback = kernel.evaluate(theta, rows)
         factor = cholesky(K)
         if np.isnan(factor.jitter):
             return np.inf, np.zeros_like(theta)
-        a = factor.solve(y[:, None])
-        value = 0.5 * float(y @ a[:, 0] + factor.logdet() + n * np.log(2 * np.pi))
-        gradient = 0.5 * pullback(factor.inverse() - a * a.T)
+        value, of_K = score(factor, y)
         log_prior, of_noise = weak(np.exp(theta[noise])[None, None])
-        value -= float(log_prior)
+        difference = theta - space.prior_mean
+        deviation = space.prior_precision * difference
+        gradient = deviation - pullback(of_K)
         gradient[noise] -= of_noise[0, 0] * np.exp(theta[noise])
-        deviation = space.prior_precision * (theta - space.prior_mean)
-        value += 0.5 * float(deviation @ (theta - space.prior_mean))
-        return value, gradient + deviation
+        return 0.5 * float(deviation @ difference) - value - float(log_prior), gradient
 
     def objective(
         params: Float[Array, "b p"], which: Int[Array, " b"]
@@ -117,7 +137,8 @@ def negative_log_posterior(
     return objective
 
 
-def _search_space(kernel: RegressionKernel, rows: RegressionRows) -> _SearchSpace:
+def search_space(kernel: RegressionKernel, rows: RegressionRows) -> RegressionSearchSpace:
+    """Return starting values, bounds and priors of the parameters for readings at these rows."""
     spacing, extent = typical_distances(rows.x)
     bounds = {
         "smooth_scale": np.log([0.2, 20.0]),
@@ -138,7 +159,7 @@ def _search_space(kernel: RegressionKernel, rows: RegressionRows) -> _SearchSpac
         for noise in NOISE_STARTS
     ]
     limits = np.array([bounds.get(name, LOG_VARIANCE_BOUNDS) for name in kernel.names])
-    return _SearchSpace(
+    return RegressionSearchSpace(
         np.clip([[s[name] for name in kernel.names] for s in starts], *limits.T),
         limits,
         np.array([prior.get(name, (0.0, 1.0))[0] for name in kernel.names]),

@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from emgpr.arrays import limit_threads
-from emgpr.conditional.fit import FittedRegression, fit_regression
+from emgpr.conditional.fit import CRITERIA, FittedRegression, fit_regression
 from emgpr.conditional.kernel import RegressionKernel, RegressionRows
-from emgpr.conditional.regression import Regression
+from emgpr.conditional.regression import Predicted, Regression
 from emgpr.kernels import distance_scales
 from emgpr.observations import Observations
 from emgpr.parallel import DEFAULT_EXECUTION, Execution, parallel_map
@@ -24,13 +24,17 @@ MAX_READINGS = 4000  # of an output; covariances of its readings are dense
 
 @dataclass(frozen=True)
 class RegressionSet:
-    """The covariance of all regressions, and those fitted so far, by output and known outputs."""
+    """The covariance of all regressions, and those fitted so far, by output and known outputs.
+
+    Each regression has two sets of parameters, one for each of `CRITERIA`, which predict with
+    equal weights.
+    """
 
     n_sites: int  # number of training sites, which precede readings at new locations
     kernel: RegressionKernel = field(default_factory=RegressionKernel)
     max_iter: int = 120
     parameter_uncertainty: bool = True
-    fitted: dict[Question, FittedRegression] = field(default_factory=dict)
+    fitted: dict[Question, tuple[FittedRegression, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -99,13 +103,13 @@ class ConditionalPosterior(LMCPosterior):
         )
         return rows, self.observations.y[d, sites]
 
-    def regression(self, question: Question) -> Regression:
-        """Return the fitted regression, conditioned on all readings of its output."""
+    def members(self, question: Question) -> list[Regression]:
+        """Return the regression for each criterion, conditioned on all readings of its output."""
         rows, y = self.readings(question)
-        fitted = self.regressions.fitted[question]
+        members = self.regressions.fitted[question]
         if not self.regressions.parameter_uncertainty:
-            fitted = FittedRegression(fitted.theta, fitted.directions[:0])
-        return Regression(self.regressions.kernel, fitted, rows, y)
+            members = tuple(FittedRegression(f.theta, f.directions[:0]) for f in members)
+        return [Regression(self.regressions.kernel, fitted, rows, y) for fitted in members]
 
     def predict_given(
         self,
@@ -119,10 +123,11 @@ class ConditionalPosterior(LMCPosterior):
         own = super().predict_given(x, sample, include_noise, with_cov, execution)
         mean, cov = own.mean.copy(), own.cov.copy()
         for question, rows, new in self._asked(x, sample, execution):
-            predicted = self.regression(question).predict(
-                new, include_noise=include_noise, with_variance=with_cov
-            )
-            _replace(mean, cov, rows, question[0], *predicted)
+            predicted = [
+                member.predict(new, include_noise=include_noise, with_variance=with_cov)
+                for member in self.members(question)
+            ]
+            _replace(mean, cov, rows, question[0], predicted)
         return GaussianMixture(mean, cov)
 
     def sample_given(
@@ -136,9 +141,15 @@ class ConditionalPosterior(LMCPosterior):
     ) -> Float[Array, "n M D"]:
         """Draw samples from the distribution that `predict_given` predicts."""
         drawn = super().sample_given(x, sample, n, rng, include_noise, execution)
+        # A draw uses the same criterion wherever an output is predicted by regressions.
+        chosen = rng.integers(len(CRITERIA), size=(self.n_outputs, n))
         for question, rows, new in self._asked(x, sample, execution):
-            mean, cov = self.regression(question).joint(new, include_noise=include_noise)
-            drawn[:, rows, question[0]] = mean + sample_gaussian(cov, n, rng)
+            for i, member in enumerate(self.members(question)):
+                draws = np.flatnonzero(chosen[question[0]] == i)
+                mean, cov = member.joint(new, include_noise=include_noise)
+                drawn[draws[:, None], rows, question[0]] = mean + sample_gaussian(
+                    cov, len(draws), rng
+                )
         return drawn
 
     def leave_out(
@@ -152,9 +163,9 @@ class ConditionalPosterior(LMCPosterior):
 
         The parameters are those fitted to all readings.
         """
-        own = super().leave_out(sets, sites, execution=execution)
-        mean, cov = own.mean.copy(), own.cov.copy()
+        own = super().leave_out(sets, execution=execution)
         sites = np.arange(self.n_sites) if sites is None else sites
+        mean, cov = own.mean[:, sites], own.cov[:, sites]
         questions = self._questions_left_out(sets, sites)
         self.fit_regressions(questions, execution)
         for question, rows in questions.items():
@@ -167,23 +178,24 @@ class ConditionalPosterior(LMCPosterior):
             if len(alone):
                 read = np.flatnonzero(self.observations.observed[d])
                 at = np.searchsorted(read, sites[alone])
-                predicted = self.regression(question).leave_out(sets[d, read], at)
-                _replace(mean, cov, alone, d, *predicted)
+                labels_read = sets[d, read]
+                predicted = [m.leave_out(labels_read, at) for m in self.members(question)]
+                _replace(mean, cov, alone, d, predicted)
             for label in np.unique(labels[shared]):
                 left = rows[labels == label]
                 predicted = self._without(sets == label, question, sites[left])
-                _replace(mean, cov, left, d, *predicted)
+                _replace(mean, cov, left, d, predicted)
         return GaussianMixture(mean, cov)
 
     def _without(
         self, left_out: Bool[Array, "D N"], question: Question, sites: Int[Array, " m"]
-    ) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+    ) -> list[Predicted]:
         """Predict one output at some sites after removing readings, with the same parameters."""
         table = self.observations
         kept = np.where(left_out.T, np.nan, table.table)
         given = self._given(Observations.from_table(table.x, kept))
         new = given.rows_of(question, table.x[sites], kept[sites])
-        return given.regression(question).predict(new)
+        return [member.predict(new) for member in given.members(question)]
 
     def _given(self, observations: Observations) -> "ConditionalPosterior":
         """Return the posterior given other readings, with the same parameters."""
@@ -243,8 +255,8 @@ class ConditionalPosterior(LMCPosterior):
 
 def _fit(
     kernel: RegressionKernel, max_iter: int, data: tuple[RegressionRows, Float[Array, " n"]]
-) -> FittedRegression:
-    return fit_regression(kernel, *data, max_iter)
+) -> tuple[FittedRegression, ...]:
+    return tuple(fit_regression(kernel, *data, max_iter, criterion) for criterion in CRITERIA)
 
 
 def _questions(sample: Float[Array, "M D"]) -> dict[Question, Int[Array, " m"]]:
@@ -277,11 +289,14 @@ def _replace(
     cov: Float[Array, "C M D D"],
     rows: Int[Array, " m"],
     d: int,
-    new_mean: Float[Array, " m"],
-    new_variance: Float[Array, " m"],
+    predicted: list[Predicted],
 ) -> None:
-    """Replace the prediction of output d in some rows, in place; it is independent of others."""
-    mean[:, rows, d] = new_mean
+    """Replace output d in some rows, in place, by the mixture of predictions in equal parts.
+
+    The mixture is replaced by a Gaussian with its mean and variance, independent of other outputs.
+    """
+    means, variances = (np.array(part) for part in zip(*predicted, strict=True))
+    mean[:, rows, d] = means.mean(axis=0)
     cov[:, rows, d, :] = 0.0
     cov[:, rows, :, d] = 0.0
-    cov[:, rows, d, d] = new_variance
+    cov[:, rows, d, d] = variances.mean(axis=0) + means.var(axis=0)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import pandas as pd
 
-from emgpr.conditional import ConditionalPosterior, RegressionKernel, RegressionSet
+from emgpr.conditional import CRITERIA, ConditionalPosterior, RegressionKernel, RegressionSet
 from emgpr.declared_parameters import declare_parameters
 from emgpr.estimators.multi_output import MultiOutputGP
 from emgpr.fitting.defaults import FitSettings
@@ -30,10 +30,14 @@ class ConditionalGP(MultiOutputGP):
         y_d = linear function of z + smooth function of z + residual process of place + noise
 
     All parts have Gaussian process priors, with the covariance s_b² zᵀz′ + s_g² k(z, z′) +
-    s_f² k(x, x′) + s_n² for standardised outputs. The parameters are fitted for each output and
-    each set of known outputs by maximum likelihood with a weak prior, when a prediction first
-    needs them. The linear part is a ridge regression, so that there can be more known outputs than
-    readings. Far from the readings, the residual process returns to its prior.
+    s_f² k(x, x′) + s_n² for standardised outputs. The linear part is a ridge regression, so that
+    there can be more known outputs than readings. Far from the readings, the residual process
+    returns to its prior.
+
+    The parameters are fitted for each output and each set of known outputs when a prediction first
+    needs them, with a weak prior and by two criteria: the likelihood, which is decided by
+    neighbouring readings, and the density of left-out blocks of readings, as in a gap. Predictions
+    are a mixture of both in equal parts, replaced by a Gaussian with its mean and variance.
 
     The known outputs are those in `observed`, or the training readings at the same location. Where
     nothing is known, predictions are those of `IndependentGP`; so are those of a repeated
@@ -98,6 +102,14 @@ class ConditionalGP(MultiOutputGP):
         return super().fit_settings()
 
     @property
+    def alone_(self) -> dict[str, list[str]]:
+        """Dict (keys "site" and "output") of outputs predicted from their own readings only.
+
+        These are all outputs at locations where nothing is known, and none where others are.
+        """
+        return {"site": self.output_names_, "output": []}
+
+    @property
     def regressions_(self) -> pd.DataFrame:
         """Parameters of the regressions fitted so far: standard deviations and length-scales."""
         names, posterior = self.output_names_, self.posterior_
@@ -105,12 +117,14 @@ class ConditionalGP(MultiOutputGP):
         columns = regressions.kernel.names
         is_scale = np.array([name.endswith("_scale") for name in columns])
         rows = {
-            (names[d], ", ".join(names[k] for k in known)): np.exp(
+            (names[d], ", ".join(names[k] for k in known), criterion): np.exp(
                 np.where(is_scale, 1.0, 0.5) * fitted.theta
             )
-            for (d, known), fitted in regressions.fitted.items()
+            for (d, known), members in regressions.fitted.items()
+            for criterion, fitted in zip(CRITERIA, members, strict=True)
         }
-        index = pd.MultiIndex.from_tuples(list(rows), names=["output", "known"]) if rows else None
+        levels = ["output", "known", "criterion"]
+        index = pd.MultiIndex.from_tuples(list(rows), names=levels) if rows else None
         return pd.DataFrame(list(rows.values()), index=index, columns=list(columns))
 
     def _assign(self, inputs: InputSpec, fitted: FittedLMC) -> Self:
