@@ -13,7 +13,7 @@ from emgpr.report import write_report
 from tests.conditional.test_posterior import KNOWN, NEW, SETTINGS, X, Y
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-QUICK = {"kernel": RBF(0.4, "fixed"), "max_iter": 15, "random_state": 0}
+QUICK = {"kernel": RBF(0.4, "fixed"), "max_iter": 4, "random_state": 0}
 PLACES = pd.DataFrame(X, columns=["east", "north"])
 OUTPUTS = pd.DataFrame(np.exp(0.3 * Y), columns=["Cd", "Ni", "Zn"])
 

@@ -4,15 +4,16 @@ The first criterion is the likelihood, the second is the density of left-out blo
 (`emgpr.conditional.scores`). Each is maximised with the same weak prior.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from emgpr.arrays import cholesky, eigh
+from emgpr.arrays import CholeskyFactor, cholesky, eigh
 from emgpr.conditional.kernel import RegressionKernel, RegressionRows
 from emgpr.conditional.scores import (
-    Score,
     left_out_density,
     log_likelihood,
     split_into_blocks,
@@ -23,6 +24,8 @@ from emgpr.observations import Observations
 from emgpr.optimize import AT_BOUND, Objective, minimize
 
 Array = np.ndarray
+
+Score = Callable[[CholeskyFactor, Array], tuple[float, Array]]
 
 CRITERIA = ("likelihood", "blocks")
 # Numbers of readings from which starting points and parameters are estimated. Larger tables are
@@ -109,32 +112,41 @@ def negative_log_posterior(
     criterion: str = "likelihood",
 ) -> Objective:
     """Return minus the criterion for readings y, minus the log prior, with its gradient."""
-    noise = kernel.names.index("noise")
-    weak = WeakPrior(np.array([float(np.mean(y**2)) or 1.0]))
-    score: Score = log_likelihood
+    score = log_likelihood
     if criterion == "blocks":
-        score = left_out_density(split_into_blocks(rows.x))
+        score = partial(left_out_density, split_into_blocks(rows.x))
+    prior = WeakPrior(np.array([float(np.mean(y**2)) or 1.0]))
+    at = partial(_negative_log_posterior, kernel, rows, y, space, score, prior)
 
-    def at(theta: Float[Array, " p"]) -> tuple[float, Array]:
-        K, pullback = kernel.evaluate(theta, rows)
-        factor = cholesky(K)
-        if np.isnan(factor.jitter):
-            return np.inf, np.zeros_like(theta)
-        value, of_K = score(factor, y)
-        log_prior, of_noise = weak(np.exp(theta[noise])[None, None])
-        difference = theta - space.prior_mean
-        deviation = space.prior_precision * difference
-        gradient = deviation - pullback(of_K)
-        gradient[noise] -= of_noise[0, 0] * np.exp(theta[noise])
-        return 0.5 * float(deviation @ difference) - value - float(log_prior), gradient
-
-    def objective(
-        params: Float[Array, "b p"], which: Int[Array, " b"]
-    ) -> tuple[Float[Array, " b"], Float[Array, "b p"]]:
+    def objective(params: Array, which: Array) -> tuple[Array, Array]:
         values, gradients = zip(*map(at, params), strict=True)
         return np.array(values), np.array(gradients)
 
     return objective
+
+
+def _negative_log_posterior(
+    kernel: RegressionKernel,
+    rows: RegressionRows,
+    y: Float[Array, " n"],
+    space: RegressionSearchSpace,
+    score: Score,
+    noise_prior: WeakPrior,
+    theta: Float[Array, " p"],
+) -> tuple[float, Float[Array, " p"]]:
+    K, pullback = kernel.evaluate(theta, rows)
+    factor = cholesky(K)
+    if np.isnan(factor.jitter):
+        return np.inf, np.zeros_like(theta)
+    value, of_K = score(factor, y)
+    noise = kernel.names.index("noise")
+    variance = np.exp(theta[noise])
+    log_prior, of_noise = noise_prior(np.array([[variance]]))
+    difference = theta - space.prior_mean
+    deviation = space.prior_precision * difference
+    gradient = deviation - pullback(of_K)
+    gradient[noise] -= of_noise[0, 0] * variance
+    return 0.5 * float(deviation @ difference) - value - float(log_prior), gradient
 
 
 def search_space(kernel: RegressionKernel, rows: RegressionRows) -> RegressionSearchSpace:

@@ -11,7 +11,8 @@ from sklearn.gaussian_process.kernels import RBF
 from emgpr.kernels import NAMED_KERNELS, Pairs, evaluate_kernel
 
 Array = np.ndarray
-Gradient = Callable[[Float[Array, "n n"]], Float[Array, " p"]]
+Gradient = Callable[[Array], Array]
+Part = tuple[str, Array, Gradient | None]  # length-scale, matrix, and pullback to the length-scale
 
 PARAMETERS = ("linear", "smooth", "smooth_scale", "residual", "residual_scale", "noise")
 VARYING_PARAMETERS = ("varying", "varying_scale")
@@ -106,21 +107,22 @@ class RegressionKernel:
         """
         K, of_signal = self._signal(theta, rows.products, rows.pairs)
         K[np.diag_indices_from(K)] += self.noise(theta, rows)
+        return K, lambda G: of_signal(G) + self._of_noise(theta, rows, np.diagonal(G))
+
+    def _of_noise(
+        self, theta: Float[Array, " p"], rows: RegressionRows, g: Float[Array, " n"]
+    ) -> Float[Array, " p"]:
+        """Return the gradient of gᵀ times the noise variances with respect to theta."""
         value = dict(zip(self.names, np.exp(theta), strict=True))
-
-        def pullback(G: Float[Array, "n n"]) -> Float[Array, " p"]:
-            gradient, g, u = of_signal(G), np.diagonal(G), rows.imputed
-            scale = value["smooth_scale"] ** 2
-            of_noise = {
-                "noise": g.sum() * value["noise"],
-                "linear": (g @ u) * value["linear"],
-                "smooth": (g @ (u / (scale + u))) * value["smooth"],
-                "smooth_scale": -2 * (g @ (u * scale / (scale + u) ** 2)) * value["smooth"],
-                "varying": (g @ u) * value.get("varying", 0.0),
-            }
-            return gradient + [of_noise.get(name, 0.0) for name in self.names]
-
-        return K, pullback
+        u, scale = rows.imputed, value["smooth_scale"] ** 2
+        gradient = {
+            "noise": g.sum() * value["noise"],
+            "linear": (g @ u) * value["linear"],
+            "smooth": (g @ (u / (scale + u))) * value["smooth"],
+            "smooth_scale": -2 * (g @ (u * scale / (scale + u) ** 2)) * value["smooth"],
+            "varying": (g @ u) * value.get("varying", 0.0),
+        }
+        return np.array([gradient.get(name, 0.0) for name in self.names])
 
     def _signal(
         self, theta: Float[Array, " p"], products: Float[Array, "n m"], pairs: tuple[Pairs, Pairs]
@@ -129,7 +131,7 @@ class RegressionKernel:
         log = dict(zip(self.names, theta, strict=True))
         by_place, by_known = pairs
         residual = NAMED_KERNELS[self.residual]
-        parts: dict[str, tuple[str, Array, Callable[[Array], Array]]] = {}
+        parts: dict[str, Part] = {}
         for name, kernel, at in (
             ("smooth", RBF(), by_known),
             ("residual", residual, by_place),
@@ -140,14 +142,17 @@ class RegressionKernel:
             factor = value[name] * (products if name == "varying" else 1.0)
             parts[name] = (scale, factor * k, _times(pull, factor))
         K = value["linear"] * products + sum(part for _, part, _ in parts.values())
+        parts["linear"] = ("", value["linear"] * products, None)
+        return K, lambda G: self._of_signal(parts, G)
 
-        def pullback(G: Array) -> Array:
-            found = {"linear": value["linear"] * np.vdot(G, products)}
-            for name, (scale, part, pull) in parts.items():
-                found[name], found[scale] = np.vdot(G, part), pull(G)[0]
-            return np.array([found.get(name, 0.0) for name in self.names])
-
-        return K, pullback
+    def _of_signal(self, parts: dict[str, Part], G: Float[Array, "n m"]) -> Float[Array, " p"]:
+        """Return the gradient of Σ_ij G_ij K_ij with respect to theta, given the parts of K."""
+        gradient = dict.fromkeys(self.names, 0.0)
+        for name, (scale, part, pull) in parts.items():
+            gradient[name] = np.vdot(G, part)
+            if pull is not None:
+                gradient[scale] = pull(G)[0]
+        return np.array(list(gradient.values()))
 
 
 def _times(

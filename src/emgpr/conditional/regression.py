@@ -39,11 +39,9 @@ class Regression:
         self, new: RegressionRows, *, include_noise: bool = True, with_variance: bool = True
     ) -> Predicted:
         """Return mean and variance of readings, or of the signal, at new rows."""
-
-        def plug_in(regression: Regression) -> Predicted:
-            return regression._predict(new, include_noise)
-
-        return self._with_uncertainty(plug_in) if with_variance else plug_in(self)
+        if not with_variance:
+            return self._predict(new, include_noise)
+        return self._with_uncertainty(lambda regression: regression._predict(new, include_noise))
 
     def joint(
         self, new: RegressionRows, *, include_noise: bool = True

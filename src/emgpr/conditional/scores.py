@@ -5,15 +5,12 @@ from its neighbours. A gap asks another question: how well readings are predicte
 and from the known outputs. Its criterion leaves out blocks of neighbouring readings.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 from jaxtyping import Float, Int
 
 from emgpr.arrays import CholeskyFactor, inv
 
 Array = np.ndarray
-Score = Callable[[CholeskyFactor, Float[Array, " n"]], tuple[float, Float[Array, "n n"]]]
 
 N_BLOCKS = 8
 # Readings in a block depend on each other, so that they count as fewer readings in the density.
@@ -29,28 +26,26 @@ def log_likelihood(
     return value, 0.5 * (a * a.T - factor.inverse())
 
 
-def left_out_density(blocks: list[Int[Array, " _"]]) -> Score:
-    """Return the score of left-out blocks: 0.3 Σ_b Σ_{i in b} log p(y_i | readings not in b).
+def left_out_density(
+    blocks: list[Int[Array, " _"]], factor: CholeskyFactor, y: Float[Array, " n"]
+) -> tuple[float, Float[Array, "n n"]]:
+    """Return 0.3 Σ_b Σ_{i in b} log p(y_i | readings not in b), and its derivative by K.
 
     With P = K⁻¹ and α = Py, the errors in block b are e = S α_b, and their variances are the
-    diagonal of S = P_b⁻¹. Their derivatives are those of R_bᵀ dK R_b and R_bᵀ dK (P_b e − α), where
-    R_b = P[:, b] S.
+    diagonal of S = P_b⁻¹. With R = P[:, b] S, their changes are dS = Rᵀ dK R and
+    de = Rᵀ dK (P[:, b] e − α).
     """
-
-    def score(factor: CholeskyFactor, y: Float[Array, " n"]) -> tuple[float, Float[Array, "n n"]]:
-        P = factor.inverse()
-        a = P @ y
-        value, G = 0.0, np.zeros_like(P)
-        for b in blocks:
-            S = inv(P[np.ix_(b, b)])
-            e, v, R = S @ a[b], np.diagonal(S), P[:, b] @ S
-            value -= 0.5 * float((np.log(2 * np.pi * v) + e**2 / v).sum())
-            G += (R * (0.5 * (e**2 / v - 1) / v)) @ R.T
-            u, w = R @ (-e / v), P[:, b] @ e - a
-            G += 0.5 * (np.outer(u, w) + np.outer(w, u))
-        return BLOCK_WEIGHT * value, BLOCK_WEIGHT * G
-
-    return score
+    P = factor.inverse()
+    a = P @ y
+    value, G = 0.0, np.zeros_like(P)
+    for b in blocks:
+        S = inv(P[np.ix_(b, b)])
+        e, v, R = S @ a[b], np.diagonal(S), P[:, b] @ S
+        value -= 0.5 * float((np.log(2 * np.pi * v) + e**2 / v).sum())
+        G += (R * (0.5 * (e**2 / v - 1) / v)) @ R.T
+        u, w = R @ (-e / v), P[:, b] @ e - a
+        G += 0.5 * (np.outer(u, w) + np.outer(w, u))
+    return BLOCK_WEIGHT * value, BLOCK_WEIGHT * G
 
 
 def split_into_blocks(x: Float[Array, "n P"], n_blocks: int = N_BLOCKS) -> list[Int[Array, " _"]]:
