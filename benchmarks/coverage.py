@@ -2,32 +2,26 @@
 
 Four outputs are simulated at a few sites in the unit square as weighted sums of four latent
 processes plus correlated noise, and `EMGPR()` is fitted to them. The table shows the shares of new
-readings and of new signals inside their 95% intervals: with fitted parameters treated as known, and
-with their uncertainty. Run `python -m benchmarks.coverage 100` for 100 tables of each size.
+readings and of new signals inside the 95% intervals that the estimator predicts: with fitted
+parameters treated as known (`parameter_uncertainty=False`), and by default. The last columns show
+the average widths of the default intervals relative to the others. Run
+`python -m benchmarks.coverage 100` for 100 tables of each size.
 """
 
 import sys
 import warnings
-from dataclasses import replace
 
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from emgpr import EMGPR
-from emgpr.covariance.vecchia_table import VecchiaTable
 from emgpr.experiments.truth import NOISE, W
-from emgpr.fitting.parameter_uncertainty import independent_directions
-from emgpr.noise import NoiseParameters, noise_prior, output_variances
-from emgpr.observations import Observations
-from emgpr.prediction import LMCModel, LMCPosterior, principal_directions
-from emgpr.weights.sill_prior import PRECISION
 
 Array = np.ndarray
 
 KERNELS = (RBF(0.2), RBF(0.3), Matern(0.4, nu=1.5), RBF(0.5))
 SIZES = (12, 30, 80)
 N_NEW = 100
-STEP = 1e-5
 
 
 def draw(seed: int, N: int) -> tuple[Array, Array, Array]:
@@ -41,74 +35,36 @@ def draw(seed: int, N: int) -> tuple[Array, Array, Array]:
     return X, signals, signals + rng.normal(size=(N, 4)) @ np.linalg.cholesky(NOISE).T
 
 
-def with_uncertainty(posterior: LMCPosterior) -> LMCPosterior:
-    """Return the posterior with directions from the exact information matrix."""
-    model, table = posterior.model, posterior.observations
-    noise = NoiseParameters(len(model.noise), model.correlated_noise)
-    (weights,), theta = model.weights, np.concatenate([kernel.theta for kernel in model.kernels])
-    basis = noise.derivatives(noise.vector(model.noise))
-    blocks = VecchiaTable.from_sites(table, model.kernels, table.n_sites - 1)
-    information = blocks.information(theta, weights, model.noise, basis)
-    information += prior_curvature(table, model, noise)
-    alone = None
-    if posterior.independent is not None:
-        alone = independent_directions(table, posterior.independent)
-    return replace(
-        posterior,
-        directions=principal_directions(information, model, noise, table),
-        independent_directions=alone,
-    )
-
-
-def prior_curvature(table: Observations, model: LMCModel, noise: NoiseParameters) -> Array:
-    """Return the positive part of the curvature of the priors on the noise and on the sills."""
-    (weights,), vector = model.weights, noise.vector(model.noise)
-    t, c = sum(kernel.n_dims for kernel in model.kernels), noise.size
-    curvature = np.zeros((t + c + weights.size,) * 2)
-    prior = noise_prior(output_variances(table), weak=True)
-
-    def gradient(v: Array) -> Array:
-        return noise.pullback(v, prior(noise.matrix(v))[1])
-
-    hessian = [(gradient(vector - e) - gradient(vector + e)) / (2 * STEP) for e in STEP * np.eye(c)]
-    values, vectors = np.linalg.eigh(0.5 * (np.array(hessian) + np.transpose(hessian)))
-    curvature[t : t + c, t : t + c] = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    variance = np.array([kernel.diag(table.x).mean() for kernel in model.kernels])
-    sill = np.einsum("qdk,q->d", weights**2, variance) + np.diagonal(model.noise)
-    of_noise = noise.derivatives(vector)
-    for d in np.flatnonzero(~table.constant):
-        of_weights = np.zeros_like(weights)
-        of_weights[:, d] = 2 * weights[:, d] * variance[:, None]
-        of_sill = np.concatenate([np.zeros(t), of_noise[:, d, d], of_weights.ravel()]) / sill[d]
-        curvature += PRECISION * np.outer(of_sill, of_sill)
-    return curvature
-
-
-def coverage(seed: int, N: int) -> Array:
-    """Return shares of readings and signals inside: known parameters, then uncertain ones."""
+def coverage(seed: int, N: int) -> tuple[Array, Array]:
+    """Return shares of readings and signals inside, known and uncertain, and relative widths."""
     X, signals, readings = draw(seed, N + N_NEW)
-    with warnings.catch_warnings(action="ignore"):
-        model = EMGPR(random_state=0, output_transform=None, parameter_uncertainty=False)
-        model.set_params(output_bounds=None).fit(X[:N], readings[:N])
-    scaler, x = model.output_scaler_, model.input_spec_.read(X[N:])
-    shares = []
-    for posterior in (model.posterior_, with_uncertainty(model.posterior_)):
+    shares, widths = [], []
+    for uncertain in (False, True):
+        model = EMGPR(
+            random_state=0, output_transform=None, output_bounds=None,
+            parameter_uncertainty=uncertain,
+        )  # fmt: skip
+        with warnings.catch_warnings(action="ignore"):
+            model.fit(X[:N], readings[:N])
         for truth, include_noise in ((readings, True), (signals, False)):
-            predicted = posterior.predict(x, include_noise=include_noise)
-            std = np.sqrt(np.einsum("mdd->md", predicted.cov[0]))
-            z = (truth[N:] - scaler.shift) / scaler.scale
-            shares.append((np.abs(z - predicted.mean[0]) < 1.96 * std).mean())
-    return np.array(shares)
+            mean, std = model.predict(X[N:], return_std=True, include_noise=include_noise)
+            shares.append((np.abs(truth[N:] - mean) < 1.96 * std).mean())
+            widths.append(std.mean())
+    return np.array(shares), np.array(widths[2:]) / widths[:2]
 
 
 def main(n_tables: int) -> None:
     """Print a row for each number of sites."""
-    print("| sites | readings, known | signals, known | readings, uncertain | signals, uncertain |")
-    print("|--:|--:|--:|--:|--:|")
+    print(
+        "| sites | readings, known | signals, known | readings, uncertain | signals, uncertain "
+        "| width, readings | width, signals |"
+    )
+    print("|--:|--:|--:|--:|--:|--:|--:|")
     for N in SIZES:
-        shares = np.array([coverage(seed, N) for seed in range(n_tables)])
+        shares, widths = map(np.array, zip(*(coverage(s, N) for s in range(n_tables)), strict=True))
         mean, error = shares.mean(axis=0), shares.std(axis=0) / np.sqrt(n_tables)
         cells = [f"{m:.3f} ± {e:.3f}" for m, e in zip(mean, error, strict=True)]
+        cells += [f"{width:.2f}" for width in widths.mean(axis=0)]
         print(f"| {N} | {' | '.join(cells)} |", flush=True)
 
 

@@ -3,6 +3,7 @@
     PYTHONPATH=src python -m benchmarks.dask_scale memory --places 10000000
     PYTHONPATH=src python -m benchmarks.dask_scale memory --one-pass --sites 10000000 --places ...
     PYTHONPATH=src python -m benchmarks.dask_scale speed --sites 50000 --places 50000
+    PYTHONPATH=src python -m benchmarks.dask_scale joint --sites 100000
 
 `memory` predicts at random locations, in blocks, and writes means and standard deviations to Zarr
 arrays in a temporary folder. The peak memory of the workers is measured by the operating system,
@@ -10,7 +11,8 @@ without spilling to disk. If it grows with the number of locations, the memory o
 not released. With `--one-pass`, the model is OnePassGP, fitted on the cluster to a table that is
 simulated block by block. `speed` fits a model of 10 outputs and predicts on one and on two workers,
 and compares the results. Step 1 uses scikit-learn regressors fitted to 500 sites, or the learner
-given by `--learner`. Requires `pip install 'emgpr[dask]'`.
+given by `--learner`. `joint` evaluates Vecchia's likelihood with its gradient in one thread, in two
+threads, and on two workers. Requires `pip install 'emgpr[dask]'`.
 """
 
 import argparse
@@ -19,7 +21,7 @@ import platform
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,11 +29,15 @@ from typing import Any
 import joblib
 import numpy as np
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, Matern, WhiteKernel
+from threadpoolctl import threadpool_limits
 
 from benchmarks.one_pass import BOX, Truth
 from emgpr import EMGPR, OnePassGP
+from emgpr.covariance import VecchiaTable
 from emgpr.estimators import GPRegressor
+from emgpr.observations import Observations
+from emgpr.parallel import Execution
 
 Array = np.ndarray
 Numbers = dict[str, Any]
@@ -39,6 +45,7 @@ Numbers = dict[str, Any]
 BLOCK = 100_000  # locations in a block
 N_SITES_STEP_1 = 500  # sites to which scikit-learn's regressors are fitted
 EMPTY = np.empty((0, 0))
+N_NEIGHBOURS, N_EVALUATIONS = 15, 3  # for `joint`
 N_WAVES = 300  # number of cosines whose sum is a latent process
 
 
@@ -46,7 +53,7 @@ def main() -> None:
     """Run the measurements, and print and store the results."""
     args = _arguments()
     result = {"date": time.strftime("%Y-%m-%d"), "machine": _machine(), **vars(args)}
-    result["measured"] = memory(args) if args.what == "memory" else speed(args)
+    result["measured"] = {"memory": memory, "speed": speed, "joint": joint}[args.what](args)
     text = json.dumps(result, indent=1, default=str) + "\n"
     print(text)
     if args.out:
@@ -151,6 +158,35 @@ def speed(args: argparse.Namespace) -> Numbers:
     }
 
 
+def joint(args: argparse.Namespace) -> list[Numbers]:
+    """Return the times of evaluations of the joint likelihood, and the differences of its value."""
+    X, Y = readings(args.sites, args.outputs)
+    observations = Observations.from_table(X, Y)
+    kernels = tuple(Matern(length_scale, nu=1.5) for length_scale in (0.05, 0.1, 0.3))
+    theta = np.concatenate([kernel.theta for kernel in kernels])
+    point = theta, np.ones((3, args.outputs, 1)), 0.1 * np.eye(args.outputs)
+    rows: list[Numbers] = []
+    for name, n_jobs, n_threads in (
+        ("one thread", 1, 1), ("two threads", 1, 2), ("two workers", None, 1)
+    ):  # fmt: skip
+        table = VecchiaTable.from_sites(
+            observations, kernels, N_NEIGHBOURS, execution=Execution(n_jobs=n_jobs)
+        )
+        with ExitStack() as stack:
+            stack.enter_context(threadpool_limits(n_threads, "blas"))
+            if n_jobs is None:
+                stack.enter_context(cluster(2))
+                stack.enter_context(joblib.parallel_config("dask"))
+            seconds = []
+            for _ in range(N_EVALUATIONS):
+                began = time.perf_counter()
+                value = table.evaluate(*point).value
+                seconds.append(time.perf_counter() - began)
+        rows.append({"where": name, "seconds": seconds, "value": value})
+        print(rows[-1], flush=True)
+    return rows
+
+
 @contextmanager
 def cluster(n: int) -> Iterator[Any]:
     """Yield the client of a cluster of n single-threaded processes without spilling to disk."""
@@ -208,12 +244,10 @@ def _machine() -> Numbers:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.dask_scale", description=__doc__)
-    parser.add_argument("what", choices=["memory", "speed"])
+    parser.add_argument("what", choices=["memory", "speed", "joint"])
     parser.add_argument("--places", type=int, nargs="+", default=[1_000_000])
     parser.add_argument("--sites", type=int, default=1000)
-    parser.add_argument(
-        "--outputs", type=int, help="number of outputs; default: 3 for memory, 10 for speed"
-    )
+    parser.add_argument("--outputs", type=int, help="number of outputs; default: 3, for speed 10")
     parser.add_argument(
         "--members", type=int, help="number of members; default: 1 for memory, 8 for speed"
     )
@@ -222,7 +256,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--one-pass", action="store_true", help="measure the memory of OnePassGP")
     parser.add_argument("--out", type=Path, help="JSON file for the results")
     args = parser.parse_args()
-    defaults = {"memory": (3, 1), "speed": (10, 8)}[args.what]
+    defaults = (10, 8) if args.what == "speed" else (3, 1)
     args.outputs, args.members = args.outputs or defaults[0], args.members or defaults[1]
     return args
 

@@ -17,7 +17,10 @@ from sklearn.gaussian_process.kernels import RBF
 Array = np.ndarray
 
 SIDE = 5.0  # longer side of a rescaled swath, similar to the Jura region in km
-SIMULATED = ((200, 3), (500, 3), (1000, 3), (2000, 3), (200, 5), (200, 10), (800, 10))
+SIMULATED = (
+    (200, 3), (359, 3), (500, 3), (1000, 3), (2000, 3), (200, 5), (600, 6), (200, 10), (800, 10),
+    (606, 30),
+)  # fmt: skip
 OFFSETS = ((160, 90), (310, 170), (90, 220))  # shifts of the gaps of `heaton`, in cells
 
 
@@ -70,6 +73,20 @@ def amsua(seed: int = 0) -> Problem:
     Y = swath.Y[["ch01", "ch03", "ch05", "ch08", "ch11", "ch15"]].to_numpy()
     order = np.random.default_rng(seed).permutation(len(Y))
     return _hold_out(_rescale(swath.X.to_numpy()), Y, order[: len(Y) // 2])
+
+
+def amsua_all(n_sites: int = 504, seed: int = 0) -> Problem:
+    """Return all complete AMSU-A channels at `n_sites` random sites; the other sites are held out.
+
+    In the embedded swath, fourteen of fifteen channels are complete.
+    """
+    from emgpr.datasets import load_amsua
+
+    swath = load_amsua()
+    Y = swath.Y.to_numpy()
+    Y = Y[:, ~np.isnan(Y).any(axis=0)]
+    order = np.random.default_rng(seed).permutation(len(Y))
+    return _hold_out(_rescale(swath.X.to_numpy()), Y, order[n_sites:])
 
 
 def atms() -> Problem:
@@ -143,6 +160,7 @@ def simulated(N: int, D: int, *, M: int = 200, noise: float = 0.1) -> Problem:
 PROBLEMS: dict[str, Callable[[], Problem]] = {
     "jura": jura,
     "amsua": amsua,
+    "amsua-all": amsua_all,
     "atms": atms,
     **{f"heaton-{i}": partial(heaton, offset) for i, offset in enumerate(OFFSETS, start=1)},
     **{f"simulated-{N}x{D}": partial(simulated, N, D) for N, D in SIMULATED},

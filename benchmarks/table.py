@@ -30,6 +30,7 @@ SIMULATED = "simulated-"
 TITLES = {
     "jura": "Jura: cadmium at 100 of 359 sites, nickel and zinc known there",
     "amsua": "AMSU-A: six channels at 315 sites, from 315 others",
+    "amsua-all": "AMSU-A: fourteen channels at 126 sites, from 504 others",
     "atms": "ATMS: ten channels at 200 sites, from 800 others",
     **{
         f"heaton-{i}": f"Land-surface temperature, gaps shifted by {a} × {b} cells"

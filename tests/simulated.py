@@ -233,15 +233,21 @@ def agrees(drawn, mean, cov, errors=5):
     )
 
 
-def some_directions(rng, model: LMCModel, r=4, size=0.1) -> ParameterDirections:
-    """Random directions of the parameters of a model with one member."""
+def some_directions(rng, model: LMCModel, r=4, size=0.1, means=False) -> ParameterDirections:
+    """Random directions of the parameters of a model with one member.
+
+    With `means`, the means and the variances of the signals are uncertain, too.
+    """
     (W,), D = model.weights, len(model.noise)
     t = sum(kernel.n_dims for kernel in model.kernels)
     of_noise = size * model.noise * rng.normal(size=(r, D, D))
+    varies = means * (W != 0).any(axis=(0, 2))
     return ParameterDirections(
         size * rng.normal(size=(r, t)),
         size * rng.normal(size=(r, *W.shape)) * (W != 0),
         of_noise + np.swapaxes(of_noise, 1, 2),
+        size * rng.normal(size=(r, D)) * varies,
+        1 + rng.uniform(0.2, 1.0, size=D) * varies,
     )
 
 

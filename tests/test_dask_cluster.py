@@ -11,11 +11,14 @@ import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.gaussian_process.kernels import RBF
 from sklearn.preprocessing import FunctionTransformer
 from threadpoolctl import threadpool_info
 
-from emgpr import EMGPR
+from emgpr import EMGPR, LMC
 from emgpr.checkpoint import Checkpoint
+from emgpr.covariance import VecchiaTable, vecchia_table
+from emgpr.observations import Observations
 from emgpr.parallel import Execution, parallel_map, stop_workers
 from tests.dying_workers import DyingKernel, dying_identity, dying_mean
 from tests.simulated import smooth_table
@@ -119,6 +122,54 @@ def test_a_worker_killed_during_a_fit_does_not_change_it(on_dask, tmp_path):
     killed = paper(kernel=kernel).fit(X, Y)
     assert (tmp_path / "died").exists()
     assert_same_model(killed, paper(kernel=kernel, n_jobs=1).fit(X, Y))
+
+
+@pytest.fixture
+def small_parts(client, monkeypatch):
+    """The joint optimisation divides its blocks into several parts for the workers."""
+    panels = vecchia_table.PANELS_PER_CHUNK
+    for run in (lambda function, *given: function(*given), client.run):
+        run(setattr, vecchia_table, "PANELS_PER_CHUNK", 0.03)
+    monkeypatch.setattr(vecchia_table, "CHUNKS_PER_PART", 2)
+    yield
+    for run in (lambda function, *given: function(*given), client.run):
+        run(setattr, vecchia_table, "PANELS_PER_CHUNK", panels)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_workers_compute_parts_of_the_joint_likelihood(on_dask, small_parts, monkeypatch):
+    settings = {"kernel": RBF(), "n_neighbours": 6, "max_iter": 2, "random_state": 0}
+    n_parts = []
+    inner = vecchia_table.parallel_map
+
+    def counted(function, items, execution):
+        n_parts.append(len(items))
+        return inner(function, items, execution)
+
+    monkeypatch.setattr(vecchia_table, "parallel_map", counted)
+    here = LMC(n_jobs=1, **settings).fit(X, Y)
+    assert not n_parts
+    there = LMC(**settings).fit(X, Y)
+    assert set(n_parts) == {3, 4}  # 64 or 80 sites, in chunks of 10 and parts of 20
+    assert_same_model(there, here)
+    assert_allclose(there.log_marginal_likelihood_value_, here.log_marginal_likelihood_value_)
+
+
+@posix
+def test_the_part_of_a_worker_killed_during_the_joint_optimisation_is_repeated(
+    on_dask, small_parts, tmp_path
+):
+    kernels = (DyingKernel(0.4, mark=str(tmp_path / "died"), survivor=os.getpid()),)
+    observations = Observations.from_table(X, Y - Y.mean(axis=0))
+    point = kernels[0].theta, np.ones((1, Y.shape[1], 1)), 0.1 * np.eye(Y.shape[1])
+    there, here = (
+        VecchiaTable.from_sites(observations, kernels, 5, execution=Execution(n_jobs=n))
+        for n in (None, 1)
+    )
+    found = there.evaluate(*point)
+    assert (tmp_path / "died").exists()
+    for part, expected in zip(found, here.evaluate(*point), strict=True):
+        assert_allclose(part, expected, rtol=1e-10)
 
 
 @posix

@@ -11,7 +11,9 @@ from emgpr.neighbours import SurroundingSites, compass, earlier_neighbours, spre
 
 @pytest.mark.parametrize("N", [1, 2, 3, 40, 700, 3000])
 @pytest.mark.parametrize("n", [1, 7])
-def test_earlier_neighbours_are_the_nearest_of_the_sites_before(rng, N, n):
+@pytest.mark.parametrize("n_sorted", [0, 10**6])
+def test_earlier_neighbours_are_the_nearest_of_the_sites_before(rng, monkeypatch, N, n, n_sorted):
+    monkeypatch.setattr(neighbours, "MIN_SORTED_QUERIES", n_sorted)
     x = rng.uniform(size=(N, 2))
     found = earlier_neighbours(x, n)
     assert found.shape == (N, min(n, N - 1))

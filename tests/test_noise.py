@@ -162,3 +162,11 @@ def test_derivatives_of_the_covariance_agree_with_differences(rng, D, correlated
         (parameters.matrix(vector + e) - parameters.matrix(vector - e)) / 2e-6 for e in step
     ]
     assert_allclose(parameters.derivatives(vector), expected, atol=1e-8)
+
+
+def test_the_curvature_of_the_prior_agrees_with_differences():
+    variances, step = np.array([[0.5], [3.0]]), 1e-4
+    prior, log_noise = WeakPrior(variances), np.log([[0.001], [0.7]])
+    values = [prior(np.exp(log_noise + h)[:, None])[0] for h in (-step, 0.0, step)]
+    expected = -(values[0] - 2 * values[1] + values[2]) / step**2
+    assert_allclose(prior.log_curvature(np.exp(log_noise)), expected, rtol=1e-4)

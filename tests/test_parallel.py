@@ -2,11 +2,13 @@
 
 import os
 import signal
+from threading import get_ident
 from types import MappingProxyType, SimpleNamespace
 
 import joblib
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from emgpr import parallel
 from emgpr.arrays import NumericalError
@@ -20,6 +22,8 @@ from emgpr.parallel import (
     parallel_map,
     parallel_map_or_failure,
     stop_workers,
+    thread_map,
+    uses_workers,
 )
 
 pytestmark = pytest.mark.slow
@@ -30,6 +34,44 @@ TWO = Execution(n_jobs=2)
 def test_results_come_in_the_order_of_the_items():
     assert parallel_map(lambda x: x**2, list(range(7)), TWO) == [0, 1, 4, 9, 16, 25, 36]
     assert parallel_map(abs, []) == []
+
+
+def thread(item):
+    pools = (pool for pool in threadpool_info() if pool["user_api"] == "blas")
+    return item, get_ident(), {pool["num_threads"] for pool in pools}
+
+
+def test_threads_return_results_in_order_with_one_blas_thread_each():
+    with threadpool_limits(2, "blas"):
+        items, threads, numbers = zip(*thread_map(thread, range(20)), strict=True)
+    assert items == tuple(range(20))
+    assert get_ident() not in threads
+    assert all(number == {1} for number in numbers)
+
+
+def test_there_are_no_threads_if_there_is_one_nor_within_threads_nor_on_a_cluster():
+    def idents(_):
+        return {ident for _, ident, _ in thread_map(thread, range(8))}
+
+    with threadpool_limits(1, "blas"):
+        assert idents(0) == {get_ident()}
+    with threadpool_limits(2, "blas"):
+        assert get_ident() not in idents(0)
+        assert all(len(inner) == 1 for inner in thread_map(idents, range(4)))
+        assert parallel._attempt_with_one_thread(idents, 0) == {get_ident()}
+        assert get_ident() not in idents(0)
+
+
+def test_an_error_in_a_thread_is_raised():
+    with threadpool_limits(2, "blas"), pytest.raises(ZeroDivisionError):
+        list(thread_map(lambda i: 1 / (i - 7), range(20)))
+
+
+def test_there_are_workers_if_several_processes_are_requested():
+    assert uses_workers(TWO)
+    assert not uses_workers(Execution(n_jobs=1))
+    assert not uses_workers(DEFAULT_EXECUTION)
+    assert not uses_workers(Execution("cuda", n_jobs=2))
 
 
 def test_an_execution_says_where_and_how_work_is_done():

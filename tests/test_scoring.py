@@ -117,3 +117,14 @@ def test_without_variables_nothing_is_searched():
     end = run(lambda x: (1.0, np.zeros(0)), lambda x, i: np.zeros((0, 0)), np.zeros(0))
     assert end.converged
     assert end.value == 1.0
+
+
+def test_a_search_from_the_maximum_takes_the_least_number_of_iterations(problem):
+    A, target = problem
+    near = target + 1e-3
+    free, at_least = (
+        run(quadratic(A, target), lambda x, i: A, near, tolerance=1.0, min_iter=n) for n in (0, 2)
+    )
+    assert (free.n_iter, at_least.n_iter) == (0, 2)
+    assert at_least.converged
+    assert at_least.value > free.value

@@ -1,6 +1,8 @@
 """The kernels of several latent processes, evaluated together at the same sites."""
 
 from collections.abc import Sequence
+from copy import copy
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -22,18 +24,29 @@ class KernelStack:
 
     def __init__(self, kernels: Sequence[sk.Kernel], x: Float[Array, "*b N P"]) -> None:
         self.kernels = tuple(kernels)
+        self.sizes = tuple(kernel.n_dims for kernel in self.kernels)
+        self.similar = _similar_to_previous(self.kernels)
+        self._move_to(x)
+
+    def at(self, x: Float[Array, "*b N P"]) -> "KernelStack":
+        """Return the same kernels at other sites, without comparing them again."""
+        moved = copy(self)
+        moved._move_to(x)
+        return moved
+
+    def _move_to(self, x: Float[Array, "*b N P"]) -> None:
         self.pairs = Pairs(x[..., None, :, :])  # an axis for the latents
-        max_kernels = max(1, panel_size(x) // prod(self.pairs.shape))
-        self.runs = _similar_runs(self.kernels, max_kernels)
+        max_kernels = max(1, panel_size(x) // max(1, prod(self.pairs.shape)))
+        self.runs = _runs(self.similar, max_kernels)
 
     def evaluate(self, theta: Float[np.ndarray, " p"]) -> tuple[Float[Array, "*b Q N N"], Pullback]:
         """Return k_q(x, x) for all latents and its pullback; theta has the parameters of all."""
         x = self.pairs.x
         xp, remaining, evaluated = namespace(x), to_device_of(theta, x), []
         for run in self.runs:
-            kernel, n = self.kernels[run.start], run.stop - run.start
-            first, remaining = remaining[: n * kernel.n_dims], remaining[n * kernel.n_dims :]
-            evaluated.append(evaluate_kernel(kernel, first.reshape(n, kernel.n_dims), self.pairs))
+            kernel, n, size = self.kernels[run.start], run.stop - run.start, self.sizes[run.start]
+            first, remaining = remaining[: n * size], remaining[n * size :]
+            evaluated.append(evaluate_kernel(kernel, first.reshape(n, size), self.pairs))
 
         def pullback(G: Array) -> Array:
             gradients = [
@@ -52,8 +65,8 @@ class KernelStack:
         The derivatives are differences from `K`, the kernel matrices for `theta`. The first
         parameters of all kernels are changed together, then their second parameters, and so on.
         """
-        latents = np.repeat(np.arange(len(self.kernels)), [k.n_dims for k in self.kernels])
-        rank = np.concatenate([np.arange(kernel.n_dims) for kernel in self.kernels])
+        latents = np.repeat(np.arange(len(self.kernels)), self.sizes)
+        rank = np.concatenate([np.arange(size) for size in self.sizes])
         found: list[tuple[int, Array]] = [(0, theta)] * len(theta)
         for r in np.unique(rank):
             changed = self.evaluate(theta + DIFFERENCE_STEP * (rank == r))[0]
@@ -63,13 +76,17 @@ class KernelStack:
         return found
 
 
-def _similar_runs(kernels: Sequence[sk.Kernel], max_length: int) -> list[slice]:
-    """Divide a list of kernels into runs of kernels that differ only in free hyper-parameters."""
+def _similar_to_previous(kernels: Sequence[sk.Kernel]) -> tuple[bool, ...]:
+    """Tell for each kernel whether it differs from the one before only in free parameters."""
+    return (False, *(_same_but_for_theta(one, other) for one, other in pairwise(kernels)))
+
+
+def _runs(similar: Sequence[bool], max_length: int) -> list[slice]:
+    """Divide a list of kernels into runs of at most `max_length` similar kernels."""
     runs: list[slice] = []
-    for q, kernel in enumerate(kernels):
-        start = runs[-1].start if runs else q
-        if q > start and q - start < max_length and _same_but_for_theta(kernels[start], kernel):
-            runs[-1] = slice(start, q + 1)
+    for q, same in enumerate(similar):
+        if same and q - runs[-1].start < max_length:
+            runs[-1] = slice(runs[-1].start, q + 1)
         else:
             runs.append(slice(q, q + 1))
     return runs

@@ -149,3 +149,9 @@ class WeakPrior:
         value = STRENGTH * (np.linalg.slogdet(shifted)[1] - log_scale - trace)
         gradient = STRENGTH * (inv(shifted) - identity / self.variances[..., None])
         return np.asarray(value), gradient
+
+    def log_curvature(self, noise: Float[Array, "b 1"]) -> Float[Array, " b"]:
+        """Return −d² log p / d(log σ²)² for a single output with noise variance σ²."""
+        limit = EPSILON * self.variances
+        curvature = noise / self.variances - noise * limit / (noise + limit) ** 2
+        return STRENGTH * curvature[:, 0]

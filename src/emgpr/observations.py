@@ -137,6 +137,9 @@ class Observations:
 
     def subsample(self, n: int) -> Int[np.ndarray, " m"]:
         """Choose n sites: random sites and their nearest neighbours, to include short distances."""
+        return self.cached(("subsample", n), lambda: self._subsample(n))
+
+    def _subsample(self, n: int) -> Int[np.ndarray, " m"]:
         if n >= self.n_sites:
             return np.arange(self.n_sites)
         chosen = np.random.default_rng(0).permutation(self.n_sites)[:n]

@@ -5,13 +5,15 @@ The work runs in this process, in other processes, or on the backend chosen by t
 which would wait forever for the results of workers that died.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from numbers import Real
+from threading import local
 from typing import Any, TypeVar
 
 import joblib
@@ -20,12 +22,14 @@ from joblib.externals.loky import get_reusable_executor
 from joblib.parallel import BACKENDS, get_active_backend
 from sklearn.utils import check_random_state
 
-from emgpr.arrays import NumericalError, limit_threads
+from emgpr.arrays import NumericalError, allowed_threads, limit_threads
 from emgpr.checkpoint import NO_CHECKPOINT, Checkpoint, digest
 from emgpr.progress import progress_counter
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+_THREAD = local()  # its attribute `single` is True in threads that must not start others
 
 RandomState = int | np.integer | np.random.RandomState | np.random.Generator | None
 
@@ -140,6 +144,39 @@ def parallel_map_or_failure(
     return [results[i] for i in range(len(items))]
 
 
+def thread_map(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+    """Yield the results of a function for every item, in order, computed in threads.
+
+    There are as many threads as BLAS would use, and BLAS uses one thread in each of them. If many
+    small arrays are processed, this takes less time than several threads for each operation. There
+    are no threads within threads, nor in the workers of a cluster, where each has one.
+
+    >>> list(thread_map(abs, [-1, 2]))
+    [1, 2]
+    """
+    n = 1 if getattr(_THREAD, "single", False) else min(len(items), allowed_threads())
+    with limit_threads(0):
+        if n <= 1:
+            yield from map(function, items)
+            return
+        with ThreadPoolExecutor(n, initializer=setattr, initargs=(_THREAD, "single", True)) as pool:
+            yield from pool.map(function, items)
+
+
+def uses_workers(execution: Execution) -> bool:
+    """Tell whether `parallel_map` would run several items in other processes.
+
+    >>> uses_workers(Execution(n_jobs=1))
+    False
+    """
+    if execution.processes == 1:
+        return False
+    backend, _ = get_active_backend()
+    if type(backend).__module__ == "joblib._dask":
+        return _is_dask_cluster(backend)
+    return bool(joblib.effective_n_jobs(execution.processes) > 1)
+
+
 def _try_again(result: Any, one_by_one: bool) -> bool:
     """Tell whether an item failed and should run again; in the last round, `one_by_one` is True."""
     if not isinstance(result, Failure):
@@ -219,8 +256,12 @@ def _run_on_cluster(
 
 def _attempt_with_one_thread(function: Callable[[Item], Result], item: Item) -> Result | Failure:
     """Call `_attempt` with one thread, because a worker may run several items concurrently."""
-    with limit_threads(0):
-        return _attempt(function, item)
+    before, _THREAD.single = getattr(_THREAD, "single", False), True
+    try:
+        with limit_threads(0):
+            return _attempt(function, item)
+    finally:
+        _THREAD.single = before
 
 
 def _attempt(function: Callable[[Item], Result], item: Item) -> Result | Failure:

@@ -61,6 +61,7 @@ def maximise_by_scoring(
     scale: float,
     tolerance: float,
     max_iter: int,
+    min_iter: int = 0,
     damping: float = INITIAL_DAMPING,
     new_share: float = 1.0,
     n_scoring: int = MAX_SCORING,
@@ -72,8 +73,9 @@ def maximise_by_scoring(
     `function(x)` returns value and gradient. `information(x, i)` returns the information matrix for
     iteration i. If it is computed from a random part of the data, pass a `new_share` below 1; it is
     then averaged over iterations, with this share of the newest matrix. `scale` is the number of
-    readings. The search ends if the expected gain is at most `tolerance * scale`. After `n_scoring`
-    iterations, F is renewed less often and corrected along previous steps.
+    readings. The search ends if the expected gain is at most `tolerance * scale`, but not before
+    `min_iter` iterations. After `n_scoring` iterations, F is renewed less often and corrected along
+    previous steps.
 
     >>> target = np.array([1.0, 5.0])
     >>> found = maximise_by_scoring(
@@ -91,16 +93,11 @@ def maximise_by_scoring(
     low, high = bounds.T
     state = initial_state
     if state is None:
-        x = np.clip(x0, low, high)
-        value, gradient = function(x)
-        if not np.isfinite(value):
-            empty = np.zeros((len(x), len(x)))
-            state = ScoringState(x, value, gradient, empty, failed=True, nonfinite=True)
-        else:
-            state = ScoringState(x, value, gradient, information(x, 0), damping)
+        state = evaluate_start(function, information, x0, bounds=bounds, damping=damping)
     while True:
         state = _assess(state, low, high, scale, tolerance)
-        if state.converged or state.failed or state.n_iter >= max_iter:
+        done = state.converged and state.n_iter >= min_iter
+        if done or state.failed or state.n_iter >= max_iter:
             break
         state = _step(state, function, low, high, scale, n_scoring)
         if not state.failed and (state.n_iter < n_scoring or state.n_iter % RENEWAL == 0):
@@ -108,6 +105,23 @@ def maximise_by_scoring(
         if callback is not None:
             callback(state)
     return state
+
+
+def evaluate_start(
+    function: Function,
+    information: Information,
+    x0: Float[Array, " p"],
+    *,
+    bounds: Float[Array, "p 2"],
+    damping: float = INITIAL_DAMPING,
+) -> ScoringState:
+    """Return the state in which a search from `x0`, moved inside its bounds, begins."""
+    x = np.clip(x0, *bounds.T)
+    value, gradient = function(x)
+    if not np.isfinite(value):
+        empty = np.zeros((len(x), len(x)))
+        return ScoringState(x, value, gradient, empty, failed=True, nonfinite=True)
+    return ScoringState(x, value, gradient, information(x, 0), damping)
 
 
 def as_optimize_result(state: ScoringState, bounds: Float[Array, "p 2"]) -> OptimizeResult:

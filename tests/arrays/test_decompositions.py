@@ -22,6 +22,7 @@ from emgpr.arrays import (
     svd,
     to_device,
     to_numpy,
+    tridiagonal,
 )
 
 RNG = np.random.default_rng(17)
@@ -135,3 +136,14 @@ def test_no_other_module_calls_lapack_without_a_fallback():
     for file in package.rglob("*.py"):
         if not {"arrays", "experiments"} & set(file.relative_to(package).parts):
             assert not pattern.search(file.read_text()), f"{file}: use emgpr.arrays instead"
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 90])
+def test_a_tridiagonal_matrix_has_the_same_eigenvalues_and_quadratic_forms(n):
+    root, b = RNG.normal(size=(n, n)), RNG.normal(size=(n, 3))
+    symmetric = root + root.T
+    d, e, Qb = tridiagonal(symmetric, b)
+    T = np.diag(d) + np.diag(e, 1) + np.diag(e, -1)
+    assert_allclose(np.linalg.eigvalsh(T), np.linalg.eigvalsh(symmetric), atol=1e-10 * n)
+    assert_allclose(Qb.T @ T @ Qb, b.T @ symmetric @ b, atol=1e-10 * n)
+    assert_allclose(Qb.T @ Qb, b.T @ b, atol=1e-10 * n)

@@ -9,6 +9,7 @@ from numpy.testing import assert_array_equal
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from emgpr.arrays import (
+    allowed_threads,
     chunk_bytes,
     diagonal,
     empty,
@@ -144,6 +145,17 @@ def test_a_gpu_works_on_larger_panels(device):
 
 def blas_threads():
     return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_the_allowed_number_of_threads_is_that_without_limits():
+    with threadpool_limits(2, "blas"):
+        assert allowed_threads() == 2
+        with limit_threads(0), limit_threads(0):
+            assert blas_threads() == {1}
+            assert allowed_threads() == 2
+        assert blas_threads() == {2}
+    with threadpool_limits(1, "blas"), limit_threads(0):
+        assert allowed_threads() == 1
 
 
 def test_small_matrices_use_one_thread_and_nested_limits_end_with_the_outermost():

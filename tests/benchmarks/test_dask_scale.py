@@ -1,10 +1,13 @@
 """The benchmark on Dask predicts and writes at every location."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from benchmarks import dask_scale
 from emgpr import IndependentGP
+from emgpr.covariance import vecchia_table
 
 pytestmark = pytest.mark.slow
 
@@ -36,3 +39,11 @@ def test_a_lazy_table_is_the_same_each_time_it_is_computed(monkeypatch):
     assert (X.chunks[0], Y.shape) == ((40, 40, 20), (100, 3))
     np.testing.assert_array_equal(Y.compute(), Y.compute())
     assert 0 < np.isnan(Y.compute()).mean() < 0.5
+
+
+def test_the_joint_likelihood_is_the_same_in_threads_and_on_workers(monkeypatch):
+    monkeypatch.setattr(dask_scale, "N_EVALUATIONS", 1)
+    monkeypatch.setattr(vecchia_table, "CHUNKS_PER_PART", 1)
+    rows = dask_scale.joint(SimpleNamespace(sites=300, outputs=3))
+    assert [row["where"] for row in rows] == ["one thread", "two threads", "two workers"]
+    np.testing.assert_allclose([row["value"] for row in rows], rows[0]["value"], rtol=1e-12)

@@ -9,6 +9,7 @@ from emgpr.arrays import to_numpy
 from emgpr.covariance import VecchiaTable, log_likelihood, vecchia_table
 from emgpr.kernel_stack import KernelStack
 from emgpr.observations import Observations
+from emgpr.parallel import Execution
 from tests.finite_differences import assert_is_the_gradient
 from tests.simulated import world
 
@@ -80,7 +81,7 @@ def test_chunks_of_blocks_give_the_same_sum(rng, monkeypatch):
 def test_torch_gives_the_same_numbers(rng, device):
     made = world(rng, N=20, missing=0.2, correlated=True)
     basis = np.eye(3)[:, :, None] * np.eye(3)[:, None]
-    tables = a_table(made, 5), a_table(made, 5, device=device)
+    tables = a_table(made, 5), a_table(made, 5, execution=Execution(device))
     fits = [table.evaluate(THETA, made.W, made.noise) for table in tables]
     for part, same in zip(*fits, strict=True):
         assert_allclose(part, same, rtol=1e-9, atol=1e-9)

@@ -165,9 +165,9 @@ def related_outputs(rng, N=60):
 
 
 def without_gain(model, *, by_output):
-    return outputs_without_gain(
-        model.posterior_.with_transfer(), model.output_scaler_, by_output, Execution()
-    ).tolist()
+    joint = model.posterior_.with_transfer()
+    found = outputs_without_gain(joint, model.output_scaler_, Execution())
+    return found["output" if by_output else "site"].tolist()
 
 
 @pytest.fixture(scope="module")
@@ -253,6 +253,31 @@ def test_with_many_sites_or_outputs_a_sample_is_tested(N, D, n_members, conditio
     assert (None if sites is None else len(sites)) == n
     if sites is not None:
         assert_array_equal(sites, evaluate.tested_sites(table, n_members, conditioning))
+
+
+@pytest.mark.parametrize(
+    ("N", "D", "conditioning", "automatic", "expected"),
+    [
+        (300, 3, "all", True, "all"),  # few readings
+        (400, 3, "all", True, 16),
+        (400, 3, "all", False, 16),  # the test need not be exact even if predictions are
+        (606, 30, "all", True, 8),
+        (606, 60, 16, True, 6),
+        (606, 30, 20, False, 20),  # set by the user
+        (3000, 3, "batch", False, "batch"),
+    ],
+)
+def test_many_readings_are_tested_from_neighbours(N, D, conditioning, automatic, expected):
+    table = Observations.from_table(np.zeros((N, 2)), np.zeros((N, D)))
+    assert evaluate.conditioning_of_test(table, 1, conditioning, automatic) == expected
+
+
+def test_neighbours_find_the_same_large_gains_as_all_readings(related, monkeypatch):
+    _, model = related
+    exact = {by: without_gain(model, by_output=by) for by in (False, True)}
+    monkeypatch.setattr(evaluate, "MAX_EXACT_TEST", 10)
+    assert {by: without_gain(model, by_output=by) for by in (False, True)} == exact
+    assert not {0, 1} & set(exact[True])
 
 
 def test_a_sample_finds_the_same_large_gains_as_all_readings(related, monkeypatch):

@@ -135,8 +135,8 @@ def resolved(table, **settings):
         (23, (2, 1, True)),  # 46: five for each of 9
         (22, (2, 1, False)),
         (20, (2, 1, False)),  # 40: five for each of 8, without the correlation
-        (19, (1, 1, False)),
-        (3, (1, 1, False)),
+        (19, (1, 2, False)),  # one kernel, and a coregionalisation matrix of full rank
+        (3, (1, 2, False)),
     ],
 )
 def test_few_readings_get_few_parameters(rng, N, expected):
@@ -145,6 +145,11 @@ def test_few_readings_get_few_parameters(rng, N, expected):
     assert (params.n_latents, params.rank, params.correlated) == expected
     given = resolved(table, n_latents=2, rank=2, noise="correlated", refine="joint")
     assert (given.n_latents, given.rank, given.correlated) == (2, 2, True)
+
+
+def test_few_readings_and_a_given_rank_get_few_latent_processes(rng):
+    params = resolved(observations(rng, 19, D=2), rank=1)
+    assert (params.n_latents, params.rank) == (1, 1)
 
 
 def test_the_two_steps_have_rank_one_and_independent_noise(rng):

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import rankdata
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from emgpr import EMGPR, IndependentGP
@@ -47,6 +48,18 @@ def test_permuted_columns_give_permuted_predictions(seed):
     for by, names in one.alone_.items():
         moved = sorted(int(np.flatnonzero(order == int(name))[0]) for name in names)
         assert other.alone_[by] == [str(d) for d in moved]
+
+
+@pytest.mark.parametrize("n_equal", [0, 1, 40, 120])
+def test_the_first_rows_that_differ_determine_the_order(rng, n_equal):
+    """Against the ranks of all readings; in the first rows, the ranks of all outputs are equal."""
+    Y = rng.integers(5, size=(120, 5)).astype(float)
+    Y[rng.uniform(size=Y.shape) < 0.2] = np.nan
+    Y[:n_equal] = np.where(np.arange(n_equal) % 3, np.nan, -1.0)[:, None]
+    Y[:, 4] = Y[:, 1]
+    ranks = np.nan_to_num(rankdata(Y, axis=0, nan_policy="omit"))
+    found = OutputOrder.of_readings(Y, FitSettings()).columns
+    assert_array_equal(found, np.lexsort(ranks[::-1]))
 
 
 def test_the_order_depends_on_ranks_and_not_on_units():

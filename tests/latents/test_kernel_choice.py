@@ -5,6 +5,9 @@ from functools import partial
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
+from scipy.optimize import brentq
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from emgpr import IndependentGP
@@ -28,6 +31,10 @@ def chosen(X, Y):
     rng = np.random.default_rng(0)
     fit = partial(fit_latents, observations, n_restarts=1, max_iter=30, rng=rng)
     return [latent.kernel for latent in choose_kernels(observations, fit)]
+
+
+def correlation(kernel, distance):
+    return kernel(np.zeros((1, 1)), np.array([[distance]]))[0, 0]
 
 
 def smoothness(kernel):
@@ -63,7 +70,7 @@ def test_a_second_length_scale_must_gain_half_the_log_of_the_readings():
     X, Y = np.random.default_rng(0).uniform(size=(2, 40, 2))
     observations = Observations.from_table(X, Y)
 
-    def fit(kernels, gain):
+    def fit(kernels, gain, **_):
         values = [gain * np.ndim(kernel.length_scale) - 60 for kernel in kernels]
         return [Latent(kernel, 0.1, value) for kernel, value in zip(kernels, values, strict=True)]
 
@@ -73,22 +80,63 @@ def test_a_second_length_scale_must_gain_half_the_log_of_the_readings():
         assert [np.ndim(latent.kernel.length_scale) for latent in latents] == [n, n]
 
 
-def test_with_one_column_only_the_candidates_are_fitted(rng):
-    n_kernels = []
-    observations = Observations.from_table(rng.uniform(size=(20, 1)), rng.normal(size=(20, 2)))
+def test_smoother_kernels_are_fitted_only_where_rougher_ones_are_not_better(rng):
+    """Outputs whose likeliest kernels are Matern 1/2, 3/2, 5/2 and RBF; one cannot be fitted."""
+    likelihoods = {
+        0.5: [9, 1, 1, 1, 3],
+        1.5: [5, 9, 5, 5, np.nan],
+        2.5: [9, 8, 9, 7, 2],
+        np.inf: 5 * [8],
+    }
+    fitted = []
+    observations = Observations.from_table(rng.uniform(size=(20, 1)), rng.normal(size=(20, 5)))
 
-    def fit(kernels):
-        n_kernels.append(len(kernels))
-        values = -np.arange(len(kernels), dtype=float)
-        values[5] = 10.0  # output 1, third candidate
-        values[6] = np.nan  # output 0, fourth: could not be fitted
+    def fit(kernels, outputs, starts):
+        fitted.append((smoothness(kernels[0]), list(outputs)))
+        values = [float(likelihoods[smoothness(kernels[0])][d]) for d in outputs]
         return [Latent(kernel, 0.1, value) for kernel, value in zip(kernels, values, strict=True)]
 
-    first, second = choose_kernels(observations, fit)
-    assert n_kernels == [8]
-    assert first.log_likelihood == 0.0
-    assert second.log_likelihood == 10.0
-    assert second.kernel == Matern(nu=2.5)
+    found = choose_kernels(observations, fit)
+    assert [smoothness(latent.kernel) for latent in found] == [0.5, 1.5, 2.5, np.inf, 0.5]
+    assert fitted == [
+        (1.5, [0, 1, 2, 3, 4]),
+        (0.5, [0, 1, 2, 3, 4]),
+        (2.5, [1, 2, 3]),
+        (np.inf, [2, 3]),
+    ]
+
+
+def test_each_search_starts_from_the_kernel_fitted_before_with_the_same_range(rng):
+    starts_of = {}
+    observations = Observations.from_table(rng.uniform(size=(20, 2)), rng.normal(size=(20, 2)))
+
+    def fit(kernels, outputs, starts):
+        starts_of[kernels[0].n_dims, smoothness(kernels[0])] = starts
+        kernels = [
+            clone(k).set_params(length_scale=0.2 * np.ones_like(k.length_scale)) for k in kernels
+        ]
+        messages = ["", "ended at a bound"]
+        value = {0.5: 1.0, 1.5: 2.0, 2.5: 3.0, np.inf: 4.0}[smoothness(kernels[0])]
+        return [
+            Latent(k, 0.1, value, message=messages[d])
+            for k, d in zip(kernels, outputs, strict=True)
+        ]
+
+    choose_kernels(observations, fit)
+    assert starts_of.pop((1, 1.5)) == [None, None]
+    assert len(starts_of) == 4
+    for (n_scales, nu), (start, none) in starts_of.items():
+        assert none is None  # the fit of the second output says little about other kernels
+        before = {0.5: Matern(0.2, nu=1.5), 2.5: Matern(0.2, nu=1.5), np.inf: Matern(0.2, nu=2.5)}[
+            nu
+        ]
+        if n_scales == 2:
+            assert start.to_exceed == 4.0 + 0.5 * np.log(20)
+            assert_allclose(start.kernel.length_scale, [0.2, 0.2])
+            continue
+        assert start.noise == 0.1
+        half = brentq(lambda r, k=before: correlation(k, r) - 0.5, 1e-3, 9)
+        assert_allclose(correlation(start.kernel, half), 0.5, atol=1e-3)
 
 
 def test_the_estimator_chooses_a_kernel_for_each_output(rng):

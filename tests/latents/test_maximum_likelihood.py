@@ -182,7 +182,7 @@ def test_the_best_of_several_searches_is_kept(data, monkeypatch, cut_short):
     monkeypatch.setattr("emgpr.latents.starts.minimize", stay)
     monkeypatch.setattr("emgpr.latents.starts.MAX_DEFICIT", np.inf)
     monkeypatch.setattr("emgpr.latents.maximum_likelihood.minimize", minimize_badly_once)
-    (latent,) = fit(*data, RBF())
+    (latent,) = fit(*data, RBF([1.0, 1.0]))
     assert len(values) == 2
     assert -latent.log_likelihood == values[1 - cut_short] < values[cut_short]
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.spatial import KDTree
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
-from emgpr.latents import nearest_pairs, search_space
+from emgpr.latents import nearest_pairs, search_space, typical_distances
 
 
 def search(kernel, X, white=None, n_starts=5):
@@ -108,3 +108,25 @@ def test_the_nearest_other_site_is_not_a_repetition(rng, monkeypatch, times):
 
 def test_a_single_location_has_no_nearest_other():
     assert len(nearest_pairs(np.zeros((4, 2)))[0]) == 0
+
+
+def test_distances_of_large_tables_are_computed_once(rng, monkeypatch):
+    module = sys.modules["emgpr.latents.search_space"]
+    n_calls = []
+
+    def counted(x):
+        n_calls.append(len(x))
+        return nearest_pairs(x)
+
+    monkeypatch.setattr(module, "nearest_pairs", counted)
+    monkeypatch.setattr(module, "MAX_PAIRS", 50)
+    monkeypatch.setattr(module, "MAX_STORED_DISTANCES", 2)
+    monkeypatch.setattr(module, "_STORED_DISTANCES", {})
+    x = rng.uniform(size=(60, 2))
+    found = typical_distances(x)
+    assert typical_distances(x.copy()) == found
+    assert len(n_calls) == 1
+    assert typical_distances(2 * x) == pytest.approx([2 * part for part in found])
+    assert typical_distances(x[:, :1]) != found
+    assert typical_distances(x) == found
+    assert len(n_calls) == 4  # the first one was discarded

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from emgpr import EMGPR, ICM, LMC, IndependentGP
 from emgpr.datasets import jura_table
 from emgpr.latents import FITC, PITC, Borrowed, PoE, Variogram, product_of_experts
+from emgpr.planning.fit_costs import FURTHER_KERNEL
 from emgpr.planning.plan import ACCURACY
 
 pytestmark = pytest.mark.slow
@@ -76,7 +77,7 @@ def test_the_joint_optimisation_grows_with_the_sites(big):
     ratio = many["joint optimisation"].seconds / few["joint optimisation"].seconds
     assert 1.5 < ratio < 5
     for name in ("step 1", "transforms"):  # log N more evaluations
-        assert many[name].seconds == pytest.approx(few[name].seconds, rel=0.2)
+        assert many[name].seconds == pytest.approx(few[name].seconds, rel=0.25)
 
 
 def test_the_time_of_the_exact_likelihood_grows_with_its_matrices(big):
@@ -95,11 +96,11 @@ def test_removing_latents_repeats_the_last_stage(big):
 @pytest.mark.parametrize(
     ("learner", "counts", "seconds", "memory"),
     [
-        ("exact", (1100, 3, 1100, 13), 2.9680726896, 58_080_000),
-        ("poe", (1100, 12, 275, 13), 0.5206813146, 11_796_480),
-        ("vfe", (300, 3, 300, 20), 3.7108948146, 41_287_680),
-        (FITC(50), (50, 3, 50, 20), 0.5142448146, 16_711_680),
-        (PITC(60, 30), (60, 3, 60, 20), 2.8436024896, 11_969_280),
+        ("exact", (1100, 3, 1100, 6), 1.3637225913599997, 58_080_000),
+        ("poe", (1100, 12, 275, 6), 0.23415734136000005, 11_796_480),
+        ("vfe", (300, 3, 300, 20), 3.67501371636, 41_287_680),
+        (FITC(50), (50, 3, 50, 20), 0.4783637163599999, 16_711_680),
+        (PITC(60, 30), (60, 3, 60, 20), 2.80772139136, 11_969_280),
         (Variogram(n_sites=200), (200, 3, 200, 450), 1.583806125, 23_592_960),
         (
             GaussianProcessRegressor(n_restarts_optimizer=2),
@@ -142,7 +143,11 @@ def test_one_latent_without_missing_readings_is_as_large_as_its_sites(small):
 
 
 def test_every_kernel_is_counted(small):
-    assert steps(IndependentGP(output_transform=None), *small)["step 1"].n_matrices == 3 * (4 + 1)
+    """Those that start from another kernel take about half as long as the first."""
+    step = steps(IndependentGP(output_transform=None), *small)["step 1"]
+    assert step.n_matrices == round(3 * (1 + FURTHER_KERNEL * 4))
+    single = steps(IndependentGP(RBF(), output_transform=None), *small)["step 1"]
+    assert step.seconds == pytest.approx((1 + FURTHER_KERNEL * 4) * single.seconds)
     listed = EMGPR([RBF(), Matern()] * 2, n_latents=4)
     assert steps(listed, *small)["step 1"].n_matrices == 4
 

@@ -1,4 +1,4 @@
-"""Predictions that include the uncertainty of the parameters, to first order."""
+"""Predictions that include the uncertainty of the parameters."""
 
 from dataclasses import replace
 from functools import partial
@@ -19,7 +19,7 @@ from emgpr.prediction import (
     noise_given_sample,
 )
 from emgpr.prediction.exact import mean_derivatives
-from emgpr.prediction.neighbours import mean_derivatives_from_neighbours
+from emgpr.prediction.neighbours import differentiate_group, mean_derivatives_from_neighbours
 from tests.simulated import agrees, lmc_posterior, moved, some_directions, world
 
 pytestmark = pytest.mark.slow
@@ -107,10 +107,10 @@ def test_kernels_with_several_or_no_parameters(rng):
 
 
 @each_conditioning
-def test_covariances_increase_by_the_squares_of_the_derivatives(rng, conditioning):
+def test_covariances_are_inflated_and_increase_by_the_squares_of_the_derivatives(rng, conditioning):
     made = world(rng, correlated=True, missing=0.3)
     fixed = lmc_posterior(made, conditioning=conditioning)
-    directions = some_directions(rng, made.model)
+    directions = some_directions(rng, made.model, means=True)
     x = rng.uniform(size=(5, 2))
     if conditioning == 5:
         slopes = mean_derivatives_from_neighbours(made.observations, x, made.model, 5, directions)
@@ -119,7 +119,89 @@ def test_covariances_increase_by_the_squares_of_the_derivatives(rng, conditionin
     plain = fixed.predict(x, include_noise=False)
     found = replace(fixed, directions=directions).predict(x, include_noise=False)
     assert_array_equal(found.mean, plain.mean)
-    assert_allclose(found.cov[0], plain.cov[0] + slopes @ np.swapaxes(slopes, 1, 2), rtol=1e-10)
+    scale = np.sqrt(directions.inflation)
+    expected = plain.cov[0] * np.outer(scale, scale) + slopes @ np.swapaxes(slopes, 1, 2)
+    assert_allclose(found.cov[0], expected, rtol=1e-10)
+
+
+@each_device
+@each_world
+@pytest.mark.parametrize("conditioning", ["all", 4])
+def test_a_change_of_the_means_moves_the_readings_and_the_predictions(
+    rng, settings, device, conditioning
+):
+    """The change is linear, so one step of any size shows the derivative."""
+    made = world(rng, **settings)
+    zero = some_directions(rng, made.model, size=0.0)
+    directions = replace(zero, mean=rng.normal(size=zero.mean.shape))
+    x = np.vstack([rng.uniform(size=(4, 2)), made.X[:2]])
+    if conditioning == "all":
+        found = mean_derivatives(made.observations, x, made.model, directions, device=device)
+        predict = condition
+    else:
+        found = mean_derivatives_from_neighbours(
+            made.observations, x, made.model, 4, directions, device=device
+        )
+        predict = partial(condition_on_neighbours, n_neighbours=4)
+    before = predict(made.observations, x, model=made.model).mean[0]
+    for r, change in enumerate(directions.mean):
+        moved_table = Observations.from_table(made.X, made.Y - change)
+        after = change + predict(moved_table, x, model=made.model).mean[0]
+        assert_allclose(found[..., r], after - before, atol=1e-9)
+
+
+@each_conditioning
+def test_variances_of_readings_are_inflated_less_but_exceed_those_of_signals(rng, conditioning):
+    made = world(rng, correlated=True, missing=0.3)
+    fixed = lmc_posterior(made, conditioning=conditioning)
+    zero = some_directions(rng, made.model, size=0.0)
+    posterior = replace(fixed, directions=replace(zero, inflation=np.array([1.0, 1.4, 2.0])))
+    x = rng.uniform(size=(5, 2))
+    known, signals, readings = (
+        np.einsum("mdd->md", each.predict(x, include_noise=include_noise).cov[0])
+        for each, include_noise in ((fixed, False), (posterior, False), (posterior, True))
+    )
+    assert_allclose(signals, known * [1.0, 1.4, 2.0], rtol=1e-10)
+    noise = np.diagonal(made.noise)
+    assert_allclose(readings - noise, known + [0.0, 0.4, 1.0] * known**2 / (known + noise))
+    assert (readings > signals).all()
+    much = replace(fixed, directions=replace(zero, inflation=np.full(3, 20.0)))
+    assert (np.einsum("mdd->md", much.predict(x).cov[0]) >= 20.0 * known * (1 - 1e-9)).all()
+
+
+@each_device
+@each_world
+def test_derivatives_of_the_variances(rng, settings, device):
+    made = world(rng, **settings)
+    kernels = (ConstantKernel(1.5) * Matern([0.3, 0.6], nu=2.5), *made.kernels[1:])
+    made = replace(made, kernels=kernels)
+    directions = some_directions(rng, made.model, size=1.0)
+    x, step = np.vstack([rng.uniform(size=(4, 2)), made.X[:2]]), 1e-5
+    (group,) = made.model.coupled_outputs()
+    _, found = differentiate_group(
+        made.observations, x, made.model, 12, group, made.model.directions_of(group, directions),
+        of_variances=True, device=device,
+    )  # fmt: skip
+    for r in range(len(directions)):
+        above, below = (
+            condition(made.observations, x, moved(made.model, directions, r, sign * step)).cov[0]
+            for sign in (1, -1)
+        )
+        expected = np.einsum("mdd->md", above - below) / (2 * step)
+        assert_allclose(found[..., r], expected, atol=3e-6 * np.abs(expected).max())
+
+
+def test_without_readings_of_an_output_its_mean_is_as_uncertain_as_before(rng):
+    """A group of outputs without kernels is predicted by its mean."""
+    made = world(rng)
+    made = replace(made, W=np.zeros_like(made.W))
+    directions = replace(
+        some_directions(rng, made.model), mean=rng.normal(size=(4, 3)), inflation=np.full(3, 2.0)
+    )
+    for conditioning in ("all", 4):
+        posterior = lmc_posterior(made, conditioning=conditioning, directions=directions)
+        cov = posterior.predict(made.X[:2], include_noise=False).cov[0, 0]
+        assert_allclose(np.diagonal(cov), (directions.mean**2).sum(axis=0), rtol=1e-12)
 
 
 @each_conditioning
@@ -127,7 +209,9 @@ def test_directions_of_length_zero_change_nothing(rng, conditioning):
     made = world(rng, correlated=True, missing=0.3)
     fixed = lmc_posterior(made, conditioning=conditioning)
     zero = some_directions(rng, made.model, size=0.0)
-    none = ParameterDirections(zero.theta[:0], zero.W[:0], zero.noise[:0])
+    none = ParameterDirections(
+        zero.theta[:0], zero.W[:0], zero.noise[:0], zero.mean[:0], np.ones(3)
+    )
     x, sets = rng.uniform(size=(5, 2)), np.tile(np.arange(12), (3, 1))
     for directions in (zero, none):
         posterior = replace(fixed, directions=directions)
@@ -169,7 +253,7 @@ def test_readings_of_a_sample_also_inform_the_uncertain_parameters(rng):
 def test_samples_have_the_predicted_means_and_covariances(rng, conditioning, include_noise):
     """9 values and 6 covariances at each of 3 locations: a false alarm in 30,000 runs."""
     made = world(rng, correlated=True, missing=0.2)
-    directions = some_directions(rng, made.model, size=0.3)
+    directions = some_directions(rng, made.model, size=0.3, means=True)
     posterior = lmc_posterior(made, conditioning=conditioning, directions=directions)
     fixed = replace(posterior, directions=None)
     x = rng.uniform(0.2, 0.8, size=(3, 2))
@@ -196,7 +280,7 @@ def test_samples_share_their_parameters_over_all_locations(rng):
 
 def test_the_order_of_sites_and_outputs_does_not_matter(rng):
     made = world(rng, correlated=True, missing=0.3)
-    directions = some_directions(rng, made.model)
+    directions = some_directions(rng, made.model, means=True)
     posterior = lmc_posterior(made, directions=directions)
     sites, outputs, latents = rng.permutation(12), np.array([2, 0, 1]), np.array([1, 2, 0])
     model = LMCModel(
@@ -217,7 +301,9 @@ def test_torch_and_numpy_agree(rng):
     made = world(rng, correlated=True, missing=0.3)
     for conditioning in ("all", 4):
         posterior = lmc_posterior(
-            made, conditioning=conditioning, directions=some_directions(rng, made.model)
+            made,
+            conditioning=conditioning,
+            directions=some_directions(rng, made.model, means=True),
         )
         x = rng.uniform(size=(4, 2))
         numpy, torch = (
@@ -234,7 +320,7 @@ def test_a_constant_output_has_no_additional_uncertainty(rng):
     x = rng.uniform(size=(4, 2))
     for conditioning in ("all", 4):
         fixed = lmc_posterior(made, conditioning=conditioning)
-        posterior = replace(fixed, directions=some_directions(rng, made.model))
+        posterior = replace(fixed, directions=some_directions(rng, made.model, means=True))
         difference = posterior.predict(x).cov - fixed.predict(x).cov
         assert_array_equal(difference[..., 1], 0.0)
         assert (np.einsum("mdd->md", difference[0])[:, [0, 2]] > 0).all()
@@ -244,15 +330,18 @@ def test_left_out_readings_are_predicted_with_uncertain_parameters(rng):
     """A site's own readings are not used for its derivatives."""
     made = world(rng, missing=0.2)
     fixed = lmc_posterior(made)
-    directions = some_directions(rng, made.model)
+    directions = some_directions(rng, made.model, means=True)
     sets = np.tile(np.arange(12), (3, 1))
     found = replace(fixed, directions=directions).leave_out(sets)
     plain = fixed.leave_out(sets)
     for i in (0, 5):
         others = made.observations.at(np.setdiff1d(np.arange(12), [i]))
         slopes = mean_derivatives(others, made.X[[i]], made.model, directions)[0]
+        cov = condition(others, made.X[[i]], made.model).cov[0, 0]
+        share = np.diagonal(cov) / np.diagonal(cov + made.noise)
+        scale = np.sqrt(1 + (directions.inflation - 1) * share)
         both = np.outer(*[~np.isnan(made.Y[i])] * 2)
-        added = np.where(both, slopes @ slopes.T, 0.0)
+        added = np.where(both, slopes @ slopes.T + cov * (np.outer(scale, scale) - 1), 0.0)
         assert_allclose(found.cov[0, i] - plain.cov[0, i], added, rtol=1e-6, atol=1e-10)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.gaussian_process.kernels import Matern
 
 from emgpr.noise import NoiseParameters
 from emgpr.observations import Observations
@@ -25,7 +26,9 @@ def every_parameter(model, noise) -> ParameterDirections:
     of_noise = np.tensordot(
         unit[:, t : t + c], noise.derivatives(noise.vector(model.noise)), axes=1
     )
-    return ParameterDirections(unit[:, :t], unit[:, t + c :].reshape(-1, *W.shape), of_noise)
+    of_W = unit[:, t + c :].reshape(-1, *W.shape)
+    zero, one = np.zeros((len(unit), len(model.noise))), np.ones(len(model.noise))
+    return ParameterDirections(unit[:, :t], of_W, of_noise, zero, one)
 
 
 def information_of(rng, model, noise, size=100.0):
@@ -60,12 +63,10 @@ def test_few_directions_explain_most_of_the_variance(rng):
     noise = NoiseParameters(3, False)
     F = information_of(rng, made.model, noise)
     found = principal_directions(F, made.model, noise, made.observations)
-    J = mean_derivatives_from_neighbours(
-        made.observations, made.X, made.model, 16, every_parameter(made.model, noise),
-        other_sites=True,
-    )  # fmt: skip
-    slopes = mean_derivatives_from_neighbours(
-        made.observations, made.X, made.model, 16, found, other_sites=True
+    x = rng.uniform(size=(40, 2))
+    J, slopes = (
+        mean_derivatives_from_neighbours(made.observations, x, made.model, 16, directions)
+        for directions in (every_parameter(made.model, noise), found)
     )
     total = np.trace(J @ np.linalg.inv(F + np.eye(len(F))) @ np.swapaxes(J, 1, 2), 0, 1, 2)
     assert len(found) < len(F)
@@ -106,6 +107,43 @@ def test_without_information_the_weak_prior_limits_the_uncertainty(rng):
     found = principal_directions(F, made.model, noise, made.observations)
     assert ((found.theta**2).sum(axis=0) <= 1 + 1e-6).all()
     assert ((found.W**2).sum(axis=0) <= 1 + 1e-6).all()
+
+
+def test_uncertain_means_add_the_variance_of_ordinary_kriging(rng, monkeypatch):
+    """With known covariances, it is (1 − 1ᵀK⁻¹k)² times the variance of the mean."""
+    monkeypatch.setattr(module, "EXPLAINED", 1 - 1e-12)
+    made = world(rng, D=1, Q=1, k=1)
+    noise = NoiseParameters(1, False)
+    known = np.zeros(3, bool)
+    found = principal_directions(
+        np.eye(3), made.model, noise, made.observations, free=known,
+        mean_covariance=np.array([[0.3]]),
+    )  # fmt: skip
+    assert_allclose(found.inflation, 1.0)
+    assert len(found) == 1
+    x = rng.uniform(size=(4, 2))
+    slopes = mean_derivatives_from_neighbours(made.observations, x, made.model, 12, found)[:, 0, 0]
+    variance = made.W[0, 0, 0] ** 2
+    K = variance * made.kernels[0](made.X) + made.noise[0, 0] * np.eye(12)
+    k = variance * made.kernels[0](made.X, x)
+    assert_allclose(slopes**2, 0.3 * (1 - np.linalg.solve(K, k).sum(axis=0)) ** 2, rtol=1e-8)
+
+
+def test_the_inflation_is_that_of_an_estimated_variance(rng):
+    """If only the weight is uncertain and there is hardly any noise, the variance is ∝ w²."""
+    made = replace(world(rng, D=1, Q=1, k=1, noise=1e-9), kernels=(Matern(0.3, nu=0.5),))
+    noise, precision = NoiseParameters(1, False), 50.0
+    free = np.array([False, False, True])
+    found = principal_directions(
+        precision * np.eye(3), made.model, noise, made.observations, free=free
+    )
+    expected = np.exp(4 / (made.W.item() ** 2 * (precision + 1)))
+    assert expected < 2
+    assert_allclose(found.inflation, expected, rtol=1e-3)
+    unknown = principal_directions(
+        1e-9 * np.eye(3), replace(made, W=0.1 * made.W).model, noise, made.observations, free=free
+    )
+    assert_allclose(unknown.inflation, np.e)
 
 
 def test_rotated_weights_give_the_same_predictions(rng, monkeypatch):

@@ -4,12 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, Matern
 from sklearn.preprocessing import FunctionTransformer, PowerTransformer
 
 from emgpr import EMGPR, IndependentGP
-from emgpr.transforms import automatic, candidates, choose_transforms
-from emgpr.transforms.automatic import MIN_READINGS
+from emgpr.latents import Latent, fit_latents
+from emgpr.observations import Observations
+from emgpr.prediction import LMCModel, leave_out
+from emgpr.transforms import OutputScaler, automatic, candidates, choose_transforms
+from emgpr.transforms.automatic import MIN_READINGS, leave_one_out
 from emgpr.transforms.output_bounds import NON_NEGATIVE
 
 pytestmark = [
@@ -27,6 +30,43 @@ def gaussian_outputs(seed, n=1, N=50):
     root = np.linalg.cholesky(RBF(1.0)(X) + 1e-9 * np.eye(N))
     f = root @ rng.normal(size=(N, n)) + 0.3 * rng.normal(size=(N, n))
     return X, f / f.std(axis=0)
+
+
+@pytest.mark.parametrize("transform", [None, "log", "yeo-johnson", "normal-score"])
+def test_one_inverse_predicts_what_leave_out_predicts_for_every_transform(transform):
+    """Given the covariance times the factor for which squared residuals have mean 1."""
+    X, f = gaussian_outputs(0)
+    Z = OutputScaler.fit(np.exp(f), transform).standardise(np.exp(f))
+    latent = Latent(Matern(0.8, nu=0.5), 0.2, 0.0)
+    others = np.random.default_rng(0).normal(size=(50, 2))
+    residuals, variances = leave_one_out(X, np.hstack([others, Z]), latent)
+    assert_allclose((residuals**2 / variances).mean(axis=0), 1.0)
+    P = np.linalg.inv(latent.kernel(X) + 0.2 * np.eye(50))
+    factor = variances[0, 2] * P[0, 0]
+    model = LMCModel(
+        (latent.kernel,), np.full((1, 1, 1, 1), factor**0.5), np.array([[0.2 * factor]])
+    )
+    expected = leave_out(Observations.from_table(X, Z), np.arange(50)[None], model)
+    assert_allclose(Z[:, 0] - residuals[:, 2], expected.mean[0, :, 0], atol=1e-9)
+    assert_allclose(variances[:, 2], expected.cov[0, :, 0, 0], rtol=1e-9)
+
+
+def test_candidates_are_scored_with_the_kernel_and_noise_of_the_normal_scores(monkeypatch):
+    """One fit for each output, on a part of its readings if there are many."""
+    fitted = []
+
+    def fit(table, kernels, learner, **settings):
+        latents = fit_latents(table, kernels, learner, **settings)
+        fitted.append((table.n_outputs, [latent.n_readings for latent in latents]))
+        return latents
+
+    monkeypatch.setattr(automatic, "fit_latents", fit)
+    monkeypatch.setattr(automatic, "FIT_SITES", 40)
+    X, f = gaussian_outputs(0, 3)
+    Y = np.column_stack([f[:, 0], np.exp(f[:, 1]), np.full(50, 7.0)])
+    Y[:20, 1] = np.nan
+    assert choose_transforms(X, Y) == [None, "log", "softplus"]
+    assert fitted == [(2, [40, 30])]
 
 
 def test_gaussian_outputs_are_left_and_lognormal_ones_get_the_log_in_any_units():

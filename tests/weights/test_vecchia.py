@@ -62,17 +62,20 @@ def test_many_sites_are_fitted_in_growing_parts(table, monkeypatch):
     monkeypatch.setattr(vecchia, "COARSE_BLOCKS", 10)
     monkeypatch.setattr(vecchia, "GROWTH", 2)
     monkeypatch.setattr(vecchia, "FIRST_SITES", 30)
-    sizes = []
+    sizes, n_iters = [], []
     inner = vecchia._Search.run
 
     def run(self, density, *given, **settings):
         sizes.append(len(density.table.blocks))
-        return inner(self, density, *given, **settings)
+        result, values = inner(self, density, *given, **settings)
+        n_iters.append(result.n_iter)
+        return result, values
 
     monkeypatch.setattr(vecchia._Search, "run", run)
     model = fitted(table, n_neighbours=8)
     assert sizes[:3] == [30] * 3  # six sites are too few to hold out
     assert sizes[3:] == [10, 10, 20, 60]
+    assert n_iters[-1] >= 2
     assert np.isfinite(model.log_marginal_likelihood_value_)
 
 
@@ -102,7 +105,7 @@ def test_held_out_sites_are_given_known_sites(rng):
     start = LMCParameters(
         (RBF(0.3),), 0.5 * np.eye(2), 0.7 * np.ones((1, 2, 1)), np.tile([1e-8, 1e2], (2, 1))
     )
-    search = vecchia._Search(observations, lambda p: None, True, 10, DEFAULT_EXECUTION)
+    search = vecchia._Search(observations, lambda p: None, True, 10, False, DEFAULT_EXECUTION)
     found = search._held_out_density(start, np.arange(5), np.arange(5, 20), 3)
     assert found.shape == (5,)
     assert np.isfinite(found).all()

@@ -8,9 +8,18 @@ torch, and only when a torch device is requested.
 import array_api_compat.numpy  # noqa: F401  (imported now, so that the first use is fast)
 from array_api_compat import array_namespace as namespace
 
-from emgpr.arrays.decompositions import eigh, eigvalsh, inv, inverse_root, solve, svd
+from emgpr.arrays.decompositions import (
+    eigh,
+    eigvalsh,
+    inv,
+    inverse_root,
+    solve,
+    svd,
+    tridiagonal,
+)
 from emgpr.arrays.devices import (
     Array,
+    allowed_threads,
     check_device,
     chunk_bytes,
     chunks,
@@ -38,6 +47,7 @@ __all__ = [
     "CholeskyFactor",
     "JitterWarning",
     "NumericalError",
+    "allowed_threads",
     "check_device",
     "cholesky",
     "chunk_bytes",
@@ -57,5 +67,6 @@ __all__ = [
     "to_device",
     "to_device_of",
     "to_numpy",
+    "tridiagonal",
     "zeros",
 ]

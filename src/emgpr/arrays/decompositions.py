@@ -14,9 +14,12 @@ import numpy as np
 import scipy.linalg
 from array_api_compat import array_namespace
 from jaxtyping import Float
+from scipy.linalg import lapack
 
 from emgpr.arrays.devices import Array, to_device_of, to_numpy
 from emgpr.arrays.factorisation import JITTERS, NumericalError, cholesky
+
+BLOCK_COLUMNS = 64  # of LAPACK's blocked algorithms, for their work arrays
 
 
 def eigh(A: Float[Array, "*b n n"]) -> tuple[Float[Array, "*b n"], Float[Array, "*b n n"]]:
@@ -42,6 +45,27 @@ def eigvalsh(A: Float[Array, "*b n n"]) -> Float[Array, "*b n"]:
         return linalg.eigvalsh(A)
     except linalg.LinAlgError:
         return eigh(A)[0]
+
+
+def tridiagonal(
+    A: Float[np.ndarray, "n n"], B: Float[np.ndarray, "n m"]
+) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " k"], Float[np.ndarray, "n m"]]:
+    """Return the diagonal and the subdiagonal of T, and QᵀB, where A = QTQᵀ is symmetric.
+
+    Q is orthogonal and T is tridiagonal, so that systems with A + sI can be solved for many values
+    of s. This takes about a quarter of the time of an eigendecomposition.
+
+    >>> d, e, QtB = tridiagonal(np.array([[2.0, 1.0], [1.0, 3.0]]), np.eye(2))
+    >>> d, abs(e)
+    (array([2., 3.]), array([1.]))
+    """
+    n = len(A)
+    if n < 2:
+        return np.diagonal(A).astype(float), np.empty(0), np.array(B, dtype=float)
+    reduced, d, e, tau, _ = lapack.dsytrd(A, lower=1, lwork=BLOCK_COLUMNS * n)
+    below = reduced[1:, :-1]  # Householder vectors
+    lower, *_ = lapack.dormqr("L", "T", below, tau, B[1:], BLOCK_COLUMNS * B.shape[1])
+    return d, e, np.vstack([B[:1], lower])
 
 
 def svd(

@@ -170,15 +170,27 @@ def limit_threads(n_rows: int) -> Iterator[None]:
         yield
 
 
+def allowed_threads() -> int:
+    """Return the number of threads that BLAS may use where `limit_threads` does not restrict it."""
+    return _SINGLE_THREAD.n_before if _SINGLE_THREAD.active else _blas_threads()
+
+
+def _blas_threads() -> int:
+    libraries = _thread_pools("torch" in sys.modules).lib_controllers
+    threads = (library.num_threads for library in libraries if library.user_api == "blas")
+    return max(threads, default=1)
+
+
 class _SingleThread:
     """Context manager that restricts the process to one thread; it can be nested."""
 
     def __init__(self) -> None:
-        self._lock, self._depth = Lock(), 0
+        self._lock, self._depth, self.n_before = Lock(), 0, 1
 
     def __enter__(self) -> None:
         with self._lock:
             if not self._depth:
+                self.n_before = _blas_threads()
                 self._limits = _thread_pools("torch" in sys.modules).limit(limits=1)
             self._depth += 1
 
@@ -187,6 +199,11 @@ class _SingleThread:
             self._depth -= 1
             if not self._depth:
                 self._limits.restore_original_limits()
+
+    @property
+    def active(self) -> bool:
+        """Whether the process is restricted to one thread at present."""
+        return self._depth > 0
 
 
 @cache

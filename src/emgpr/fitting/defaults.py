@@ -183,8 +183,9 @@ def resolve_params(settings: FitSettings, observations: Observations) -> Resolve
     batches, it uses the exact likelihood of each batch. If these batches are too small for this
     optimisation, only the two steps of the paper are run. Correlated noise requires the joint
     optimisation. If there are few readings for each parameter, the rank is 1. If there are fewer,
-    the noise terms of different outputs are independent. If there are fewer still, the number of
-    latent processes is reduced.
+    the noise terms of different outputs are independent. If there are fewer still, all latent
+    processes have the same kernel: one coregionalisation matrix has full rank (an intrinsic model).
+    If the user set the rank, the number of latent processes is reduced instead.
     """
     N, D, n = observations.n_sites, observations.n_outputs, observations.n_readings
     Q = D if settings.n_latents is None or is_auto(settings.n_latents) else int(settings.n_latents)
@@ -203,10 +204,13 @@ def resolve_params(settings: FitSettings, observations: Observations) -> Resolve
         size = max(D**2, 3 * n_vectors)  # the readings in a batch must determine Q·D·k weights
     automatic = is_auto(settings.refine) and refine != 0
     n_correlations = D * (D - 1) // 2
+    intrinsic = False
     too_few = n < MIN_READINGS_PER_PARAMETER * (Q * D + D + Q + n_correlations)
     if settings.n_latents is None and automatic and not settings.lists_kernels:
         # The largest Q for which there are enough readings for Q·D + D + Q parameters.
         Q = max(1, min(D, int((n / MIN_READINGS_PER_PARAMETER - D) // (D + 1))))
+        intrinsic = Q < D and settings.rank is None
+        Q = 1 if intrinsic else Q
     correlated = settings.noise == "correlated" or (
         settings.noise == "auto" and bool(refine) and not (automatic and too_few)
     )
@@ -216,7 +220,7 @@ def resolve_params(settings: FitSettings, observations: Observations) -> Resolve
         sites >= 2 * MIN_SITES_PER_WEIGHT_VECTOR * Q
         and n >= 2 * MIN_READINGS_PER_PARAMETER * n_parameters
     )
-    rank = int(settings.rank or (2 if refine and allows_rank_2 else 1))
+    rank = int(settings.rank or (D if intrinsic else 2 if refine and allows_rank_2 else 1))
     whole = refine == "joint" and (size is None or size >= N)
     n_neighbours = _n_neighbours(settings.n_neighbours, N, D) if whole else None
     return ResolvedParams(

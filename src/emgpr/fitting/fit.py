@@ -116,7 +116,8 @@ def fit_lmc(
     params = resolve_params(settings, observations)
     batches = partition(observations, params, settings, rng)
     largest = max(observations.n_sites, observations.n_outputs * max(map(len, batches)))
-    with limit_threads(largest):
+    local = params.n_neighbours is not None and settings.latent_learner in ("auto", "vecchia")
+    with limit_threads(0 if local else largest):  # Vecchia's likelihood has only small matrices
         learner, latents = fit_step_1(
             observations, table.inputs, params, settings, order, scaler, rng, execution
         )
@@ -133,23 +134,23 @@ def fit_lmc(
             refined.history or None,
             n_failed,
         )
-        posterior = condition_on_readings(observations, batches, refined, latents, settings)
+    posterior = condition_on_readings(observations, batches, refined, latents, settings)
+    with limit_threads(largest if isinstance(posterior.conditioning, str) else 0):
         if settings.transfer == "safe" and observations.n_outputs > 1:
             execution = replace(execution, checkpoint=NO_CHECKPOINT)  # stores no predictions
-            without_gain = {
-                by: order.restored_outputs(
-                    outputs_without_gain(posterior, scaler, by == "output", execution)
-                )
-                for by in ("site", "output")
-            }
+            found = outputs_without_gain(posterior, scaler, execution)
+            without_gain = {by: order.restored_outputs(which) for by, which in found.items()}
             summary = replace(summary, without_gain=without_gain)
         if settings.parameter_uncertainty and not settings.couples_outputs:
-            directions = independent_directions(observations, posterior.model, execution)
+            directions = independent_directions(
+                observations, posterior.model, execution, known_means=not settings.normalize_y
+            )
             posterior = replace(posterior, directions=directions, independent_directions=directions)
         elif settings.parameter_uncertainty:
             posterior = with_parameter_uncertainty(
-                posterior, refined.information, refined.vector, execution
-            )
+                posterior, refined.information, refined.vector, execution,
+                known_means=not settings.normalize_y,
+            )  # fmt: skip
     scaler, posterior = order.restored_scaler(scaler), order.restored_posterior(posterior)
     return FittedLMC(params, scaler, restrict_transfer(posterior, summary), summary)
 
@@ -285,6 +286,7 @@ def fit_with_vecchia(
         correlated=params.correlated,
         weak_prior=settings.prior == "weak",
         max_iter=settings.max_iter,
+        with_information=settings.parameter_uncertainty,
         output_names=names,
         latent_numbers=order.latent_numbers(len(start.kernels)),
         execution=execution,

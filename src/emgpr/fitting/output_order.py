@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.stats import rankdata
 
 from emgpr.fitting.defaults import FitSettings
 from emgpr.inputs import TrainingTable
@@ -46,8 +45,12 @@ class OutputOrder:
         learner = settings.latent_learner
         if settings.lists_kernels or (is_external(learner) and isinstance(learner, list | tuple)):
             return cls(np.arange(Y.shape[1]))
-        ranks = rankdata(Y, axis=0, nan_policy="omit")
-        return cls(np.lexsort(np.nan_to_num(ranks)[::-1]))
+        increasing, n = np.sort(Y, axis=0), 1  # NaN is last
+        while True:
+            ranks = _ranks(Y[:n], increasing)
+            if n >= len(Y) or len(np.unique(ranks, axis=1).T) == Y.shape[1]:
+                return cls(np.lexsort(ranks[::-1]))
+            n *= 32  # the first rows did not determine the order
 
     @property
     def positions(self) -> Int[Array, " D"]:
@@ -132,3 +135,15 @@ class OutputOrder:
         """Reorder a list with an element for each output; other values are left as they are."""
         listed = isinstance(given, list | tuple | np.ndarray) and len(given) == len(self.columns)
         return [given[d] for d in self.columns] if listed else given
+
+
+def _ranks(Y: Float[Array, "n D"], increasing: Float[Array, "N D"]) -> Float[Array, "n D"]:
+    """Return the rank of each value of Y in its sorted column; 0 for a missing reading.
+
+    Equal values have the mean of their ranks.
+    """
+    ranks = [
+        (column.searchsorted(y, "left") + column.searchsorted(y, "right") + 1) / 2
+        for y, column in zip(Y.T, increasing.T, strict=True)
+    ]
+    return np.where(np.isnan(Y), 0.0, np.column_stack(ranks))

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from emgpr.covariance.vecchia_table import VecchiaTable
+from emgpr.kernels import kernel_matrices
 from emgpr.noise import NoiseParameters
 from emgpr.observations import Observations
 from emgpr.parallel import DEFAULT_EXECUTION, Execution
@@ -18,7 +19,8 @@ Array = np.ndarray
 # The information in the readings of one output is computed from at most this number of sites, each
 # conditioned on its nearest earlier sites.
 MAX_SITES, N_NEIGHBOURS = 5000, 15
-DIRECTIONS_PER_OUTPUT = 3  # of the model without transfer: length-scale, noise and variance
+DIRECTIONS_PER_OUTPUT = 4  # of the model without transfer: length-scale, noise, variance and mean
+MAX_MEAN_SITES = 1000  # from which the covariance of the means is computed
 
 
 def with_parameter_uncertainty(
@@ -26,6 +28,8 @@ def with_parameter_uncertainty(
     information: Float[Array, "p p"] | None,
     vector: ParameterVector | None,
     execution: Execution = DEFAULT_EXECUTION,
+    *,
+    known_means: bool = False,
 ) -> LMCPosterior:
     """Return a posterior whose predictions include the uncertainty of the parameters.
 
@@ -41,8 +45,11 @@ def with_parameter_uncertainty(
     directions = principal_directions(
         information, posterior.model, vector.noise, table,
         free=_free_parameters(vector), device=execution.device,
+        mean_covariance=None if known_means else mean_covariance(table, posterior.model),
     )  # fmt: skip
-    alone = None if own is None else independent_directions(table, own, execution)
+    alone = None
+    if own is not None:
+        alone = independent_directions(table, own, execution, known_means=known_means)
     return replace(posterior, directions=directions, independent_directions=alone)
 
 
@@ -55,7 +62,11 @@ def _free_parameters(vector: ParameterVector) -> Bool[Array, " p"]:
 
 
 def independent_directions(
-    observations: Observations, model: LMCModel, execution: Execution = DEFAULT_EXECUTION
+    observations: Observations,
+    model: LMCModel,
+    execution: Execution = DEFAULT_EXECUTION,
+    *,
+    known_means: bool = False,
 ) -> ParameterDirections:
     """Return the directions of the parameters of a model in which latent d is that of output d."""
     (W,) = model.weights
@@ -66,7 +77,30 @@ def independent_directions(
     return principal_directions(
         information, model, NoiseParameters(D, correlated=False), observations,
         free=free, max_directions=DIRECTIONS_PER_OUTPUT * D, device=execution.device,
+        mean_covariance=None if known_means else mean_covariance(observations, model),
     )  # fmt: skip
+
+
+def mean_covariance(observations: Observations, model: LMCModel) -> Float[Array, "D D"]:
+    """Return the covariance of the average readings of the outputs under a model.
+
+    Outputs are standardised by the averages of their readings. Averages of few readings, or of
+    readings that are correlated over long distances, differ from the means of the processes.
+    """
+    N = observations.n_sites
+    table = observations
+    if N > MAX_MEAN_SITES:
+        table = observations.at(observations.subsample(MAX_MEAN_SITES))
+    observed = table.observed.astype(float)
+    weights = observed / np.maximum(observed.sum(axis=1, keepdims=True), 1.0)
+    K = kernel_matrices(list(model.kernels), table.x)
+    averages = np.einsum("dn,qnm,em->qde", weights, K, weights, optimize=True)
+    n_readings = np.maximum(observations.observed.sum(axis=1), 1)
+    both = observations.observed.astype(float) @ observations.observed.T
+    cov = (model.B[0] * averages).sum(axis=0)
+    cov += model.noise * both / np.outer(n_readings, n_readings)
+    varies = ~observations.constant
+    return cov * np.outer(varies, varies)
 
 
 def independent_information(
@@ -82,7 +116,7 @@ def independent_information(
         rows = np.arange(table.n_sites)
         chosen = rows if len(rows) <= MAX_SITES else table.subsample(MAX_SITES)
         blocks = VecchiaTable.from_sites(
-            table, (kernel,), N_NEIGHBOURS, sites=chosen, device=execution.device
+            table, (kernel,), N_NEIGHBOURS, sites=chosen, execution=execution
         )
         noise = model.noise[d : d + 1, d : d + 1]
         found = blocks.information(kernel.theta, W[d : d + 1, d : d + 1], noise, noise[None])

@@ -52,7 +52,7 @@ def _scaled(
 ) -> tuple[OutputScaler, Float[Array, "N D"]]:
     given = transforms_to_fit(settings.output_transform, settings.compositions, table.output_names)
     if any(map(is_auto, given)):
-        with limit_threads(len(table.x)):
+        with limit_threads(0):  # few sites are used
             bounds = bounds_per_output(settings.output_bounds, table.output_names, table.Y, given)
             # A single length-scale, as used here, requires columns in comparable units.
             x = table.x

@@ -67,7 +67,7 @@ def fit_step_1(
         if settings.chooses_kernel:
             latents = choose_kernels(
                 observations,
-                fit,
+                partial(fit, tables={}),
                 coordinates=are_coordinates(inputs, observations.x),
                 left_out_density=partial(left_out_log_density, observations),
             )

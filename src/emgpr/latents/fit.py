@@ -13,12 +13,14 @@ from emgpr.latents.exact import Exact
 from emgpr.latents.external import Borrowed, as_borrowed
 from emgpr.latents.maximum_likelihood import (
     LikelihoodLearner,
+    Tables,
     constant_output_latent,
     maximise_likelihoods,
     split_signal_kernel,
 )
 from emgpr.latents.registry import LEARNERS
 from emgpr.latents.search_space import search_space
+from emgpr.latents.starts import WarmStart
 from emgpr.observations import Observations
 from emgpr.parallel import DEFAULT_EXECUTION, Execution, parallel_map
 
@@ -61,12 +63,16 @@ def fit_latents(
     rng: np.random.Generator,
     weak_prior: bool = False,
     execution: Execution = DEFAULT_EXECUTION,
+    outputs: Sequence[int] | None = None,
+    starts: Sequence[WarmStart | None] | None = None,
+    tables: Tables | None = None,
 ) -> list[Latent]:
-    """Fit `kernels[i]` and a noise variance to output i mod D, for every i.
+    """Fit `kernels[i]` and a noise variance to `outputs[i]`, or to output i mod D, for every i.
 
     The learner is `Exact` by default. A learner that maximises a likelihood uses the settings
     passed here, including the weak prior on the noise, and fits several outputs together. Other
-    learners are called for each output separately and use their own settings.
+    learners are called for each output separately and use their own settings. `starts` and `tables`
+    are those of `maximise_likelihoods`.
     """
     learner = Exact() if learner is None else learner
     if isinstance(learner, LikelihoodLearner):
@@ -79,15 +85,22 @@ def fit_latents(
             rng=rng,
             weak_prior=weak_prior,
             execution=execution,
+            outputs=outputs,
+            starts=starts,
+            tables=tables,
         )
-    D, varies = observations.n_outputs, np.resize(~observations.constant, len(kernels))
+    D = observations.n_outputs
+    outputs = [i % D for i in range(len(kernels))] if outputs is None else outputs
+    varies = [not observations.constant[d] for d in outputs]
     problems = [
-        (learner, observations.output(i % D), kernels[i]) for i in np.flatnonzero(varies).tolist()
+        (learner, observations.output(d), kernel)
+        for d, kernel, varying in zip(outputs, kernels, varies, strict=True)
+        if varying
     ]
     fitted = iter(parallel_map(_learn, problems, execution, label="Step 1: outputs"))
     return [
-        next(fitted) if varies[i] else _constant_output(observations, i % D, kernel, weak_prior)
-        for i, kernel in enumerate(kernels)
+        next(fitted) if varying else _constant_output(observations, d, kernel, weak_prior)
+        for d, kernel, varying in zip(outputs, kernels, varies, strict=True)
     ]
 
 

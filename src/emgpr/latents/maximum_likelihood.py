@@ -23,7 +23,9 @@ from emgpr.latents.starts import (
     GRADIENT_TOLERANCE,
     SUBSAMPLE_SITES,
     StartingPoints,
+    WarmStart,
     find_starting_points,
+    given_starting_points,
 )
 from emgpr.noise import Prior, noise_prior, output_variances
 from emgpr.observations import Observations
@@ -35,9 +37,12 @@ Array = np.ndarray
 BYTES_PER_PAIR = 64.0  # temporary memory per pair of sites
 # If the noise variance of a standardised output is smaller, it hardly affects the likelihood.
 NOISE_FREE = 1e-5
+# A search is given up if its log-likelihood, plus this multiple of the expected gain and a margin,
+# is below the one to be exceeded.
+GAIN_FACTOR, GAIN_MARGIN = 10.0, 0.5
 # Typical number of evaluations for one output and kernel on the subsample, and their Python
 # overhead, which is small because they run together for all outputs.
-START_EVALUATIONS, START_OVERHEAD = 20, 0.4
+START_EVALUATIONS, START_OVERHEAD = 7, 0.4
 
 
 class LikelihoodLearner(BaseLearner):
@@ -70,13 +75,13 @@ class LikelihoodLearner(BaseLearner):
 def typical_evaluations(n: int) -> int:
     """Return a typical number of evaluations of the likelihood of n readings in a search.
 
-    The search ends when the next step is expected to gain less than a fixed amount. More readings
-    need more steps: on simulated tables, from 7 for 90 readings to 18 for 2400.
+    The search starts close to the optimum and ends when the next step is expected to gain less than
+    a fixed amount. More readings need more steps.
 
     >>> [typical_evaluations(n) for n in (1, 100, 2400)]
-    [1, 8, 14]
+    [1, 4, 7]
     """
-    return max(1, round(1.4 * (np.log2(n) - 1)))
+    return max(1, round(0.7 * (np.log2(n) - 1)))
 
 
 def search_work(n: int, times: int, **evaluation: Any) -> tuple[Evaluations, Evaluations]:
@@ -86,6 +91,10 @@ def search_work(n: int, times: int, **evaluation: Any) -> tuple[Evaluations, Eva
         START_EVALUATIONS, likelihoods=1, n_readings=n_subsample, calls=START_OVERHEAD
     )
     return start, Evaluations(times, **evaluation)
+
+
+# Outputs that were measured at the same sites and a table of them, with a key for these sites.
+Tables = dict[bytes, tuple[list[int], Observations]]
 
 
 @dataclass(frozen=True)
@@ -112,48 +121,69 @@ def maximise_likelihoods(
     rng: np.random.Generator,
     weak_prior: bool = False,
     execution: Execution = DEFAULT_EXECUTION,
+    outputs: Sequence[int] | None = None,
+    starts: Sequence[WarmStart | None] | None = None,
+    tables: Tables | None = None,
 ) -> list[Latent]:
-    """Fit `kernels[i]` and a noise variance to output i mod D, for every i.
+    """Fit `kernels[i]` and a noise variance to `outputs[i]`, or to output i mod D, for every i.
 
-    With `weak_prior`, the posterior density under a weak prior on the noise is maximised. Starting
-    points are found together for all outputs that were measured at the same sites. On a GPU, the
-    likelihoods of these outputs are also maximised together.
+    If `starts[i]` is not None, fit i starts from it. Otherwise, starting points are found together
+    for all outputs that were measured at the same sites. With `weak_prior`, the posterior density
+    under a weak prior on the noise is maximised. On a GPU, the likelihoods of several outputs are
+    maximised together. Calls with the same observations and learner can share the dict `tables`, in
+    which tables of sites are kept.
     """
     D, device = observations.n_outputs, execution.device
+    outputs = [i % D for i in range(len(kernels))] if outputs is None else outputs
+    starts = [None] * len(kernels) if starts is None else starts
+    tables = {} if tables is None else tables
     best: dict[int, tuple[float, Latent]] = {}
-    selected: dict[tuple[int, ...], Observations] = {}
     for kernel, fits in _group_equal(kernels):
         signal, white = split_signal_kernel(kernel)
         search = search_space(signal, white, observations.x, n_restarts, rng)
-        constant = [i for i in fits if observations.constant[i % D]]
-        for i in constant:
-            n = int(observations.observed[i % D].sum())
+        varying = [i for i in fits if not observations.constant[outputs[i]]]
+        for i in set(fits) - set(varying):
+            n = int(observations.observed[outputs[i]].sum())
             best[i] = 0.0, constant_output_latent(signal, search, n, weak_prior)
         problems: list[_Problem] = []
         fits_of_problems: list[list[int]] = []
-        for group in _group_same_sites(observations, [i for i in fits if i not in constant]):
-            outputs = [i % D for i in group]
-            table = selected.get(tuple(outputs))
-            if table is None:
-                table = learner.select_sites(observations.outputs(outputs))
-                selected[tuple(outputs)] = table
-            starts = find_starting_points(
-                table, signal, search, max_iter, weak_prior=weak_prior, device=device
-            )
+        for group in _group_similar(observations, varying, outputs, starts):
+            same_sites, table = _table(observations, learner, outputs[group[0]], tables)
+            at = np.array([same_sites.index(outputs[i]) for i in group])
+            chosen = table.select_outputs(at)
+            given = [start for start in (starts[i] for i in group) if start is not None]
+            if given:
+                found = given_starting_points(chosen, signal, search, given, weak_prior=weak_prior)
+            else:
+                found = find_starting_points(
+                    chosen, signal, search, max_iter, weak_prior=weak_prior, device=device
+                )
             # A GPU runs as many searches together as fit into its memory; the CPU runs them singly.
             memory = 0.0 if device == "cpu" else chunk_bytes(device)
-            for run in chunks(len(starts.x), BYTES_PER_PAIR * table.n_sites**2, 1, memory):
-                part = starts.select(run)
+            for run in chunks(len(found.x), BYTES_PER_PAIR * table.n_sites**2, 1, memory):
+                part = found.select(run)
+                fits_of_problems.append([group[j] for j in part.outputs])
+                part = replace(part, outputs=at[part.outputs])
                 problems.append(
                     _Problem(learner, table, signal, search, part, max_iter, weak_prior, device)
                 )
-                fits_of_problems.append([group[d] for d in part.outputs])
         results = parallel_map(_maximise, problems, execution, label="Step 1: outputs")
         for problem, indices, result in zip(problems, fits_of_problems, results, strict=True):
             for i, (value, latent) in zip(indices, _latents(problem, result), strict=True):
                 if i not in best or value > best[i][0]:
                     best[i] = value, latent
     return [best[i][1] for i in range(len(kernels))]
+
+
+def _table(
+    observations: Observations, learner: LikelihoodLearner, d: int, tables: Tables
+) -> tuple[list[int], Observations]:
+    """Return the outputs measured at the same sites as output d, and their table."""
+    key = observations.observed[d].tobytes()
+    if key not in tables:
+        same = np.flatnonzero((observations.observed == observations.observed[d]).all(axis=1))
+        tables[key] = same.tolist(), learner.select_sites(observations.outputs(same.tolist()))
+    return tables[key]
 
 
 def split_signal_kernel(kernel: Kernel) -> tuple[Kernel, WhiteKernel | None]:
@@ -181,23 +211,36 @@ def _group_equal(kernels: Sequence[Kernel]) -> list[tuple[Kernel, list[int]]]:
     return groups
 
 
-def _group_same_sites(observations: Observations, fits: list[int]) -> list[list[int]]:
-    """Group the fits whose outputs were measured at the same sites."""
-    groups: dict[bytes, list[int]] = {}
+def _group_similar(
+    observations: Observations,
+    fits: list[int],
+    outputs: Sequence[int],
+    starts: Sequence[WarmStart | None],
+) -> list[list[int]]:
+    """Group the fits whose outputs were measured at the same sites, and which all have starts."""
+    groups: dict[tuple[bytes, bool], list[int]] = {}
     for i in fits:
-        observed = observations.observed[i % observations.n_outputs]
-        groups.setdefault(observed.tobytes(), []).append(i)
+        key = observations.observed[outputs[i]].tobytes(), starts[i] is None
+        groups.setdefault(key, []).append(i)
     return list(groups.values())
 
 
 def _maximise(problem: _Problem) -> OptimizeResult:
     """Minimise the objective on all selected sites from every starting point."""
     table, starts, search = problem.table, problem.starts, problem.search
+    variances = output_variances(table)[starts.outputs]
     objective = with_noise_prior(
         problem.learner.objective(table, problem.kernel, starts.outputs, problem.device),
-        output_variances(table)[starts.outputs],
+        variances,
         problem.weak_prior,
     )
+
+    def hopeless(x: Array, value: Array, gain: Array, which: Array) -> Array:
+        noise = np.exp(x[:, -1])[:, None, None]
+        log_prior = noise_prior(variances[which][:, None], problem.weak_prior)(noise)[0]
+        highest = -value - log_prior + GAIN_FACTOR * gain + GAIN_MARGIN
+        return np.asarray(highest < starts.to_exceed[which])
+
     result = minimize(
         objective,
         starts.x,
@@ -206,6 +249,7 @@ def _maximise(problem: _Problem) -> OptimizeResult:
         gtol=GRADIENT_TOLERANCE,
         expected_gain=EXPECTED_GAIN,
         memory=starts.memory,
+        hopeless=hopeless,
     )
     return _round_noise_down(result, objective, search)
 
@@ -221,7 +265,7 @@ def _round_noise_down(
     x, value, at_bound = result.x.copy(), result.value.copy(), result.at_bound.copy()
     noise_free = x[small]
     noise_free[:, -1] = floor
-    found, _ = objective(noise_free, small)
+    found = objective(noise_free, small)[0]
     as_good = found <= value[small] + EXPECTED_GAIN  # False for NaN
     chosen = small[as_good]
     x[chosen], value[chosen], at_bound[chosen, -1] = noise_free[as_good], found[as_good], True

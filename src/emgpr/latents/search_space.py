@@ -7,6 +7,7 @@ scikit-learn's default bounds (1e-5, 1e5), which ignore the units of X, are repl
 """
 
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 from jaxtyping import Float
@@ -26,6 +27,8 @@ LENGTH_SCALE_BOUNDS, LENGTH_SCALE_STARTS = (0.1, 20.0), (0.4, 0.5)
 MAX_PAIRS = 5000  # number of nearest neighbours that is enough to estimate a typical distance
 MAX_REPEATS = 8  # number of nearest sites among which one is sought at a different location
 MIN_DISTANCE = 1e-6  # relative to the extent; equal sites can differ by 1e-16 due to rounding
+MAX_STORED_DISTANCES = 64  # tables whose typical distances are stored
+_STORED_DISTANCES: dict[tuple[tuple[int, ...], bytes], tuple[float, float]] = {}
 
 
 @dataclass(frozen=True)
@@ -142,7 +145,22 @@ def is_length_scale(kernel: Kernel, name: str) -> bool:
 
 
 def typical_distances(X: Float[Array, "N P"]) -> tuple[float, float]:
-    """Return the median distance to the nearest other site, and the extent of the region."""
+    """Return the median distance to the nearest other site, and the extent of the region.
+
+    The distances of large tables are stored, because a fit needs those of the same sites often.
+    """
+    if len(X) <= MAX_PAIRS:
+        return _typical_distances(X)
+    key = X.shape, blake2b(np.ascontiguousarray(X).data).digest()
+    found = _STORED_DISTANCES.get(key)
+    if found is None:
+        if len(_STORED_DISTANCES) >= MAX_STORED_DISTANCES:
+            _STORED_DISTANCES.clear()
+        found = _STORED_DISTANCES[key] = _typical_distances(X)
+    return found
+
+
+def _typical_distances(X: Float[Array, "N P"]) -> tuple[float, float]:
     extent = float(np.linalg.norm(np.ptp(X, axis=0))) if len(X) else 0.0
     if extent == 0:
         return 1.0, 1.0

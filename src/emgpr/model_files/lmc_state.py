@@ -51,6 +51,9 @@ SHAPES = {
 }
 
 
+DIRECTIONS = {"theta": "r t", "W": "r Q D k", "noise": "r D D", "mean": "r D", "inflation": "D"}
+
+
 def lmc_state(
     settings: dict[str, Any],
     inputs: InputSpec,
@@ -97,7 +100,7 @@ def lmc_state(
 def _directions_state(directions: ParameterDirections | None) -> dict[str, Array] | None:
     if directions is None:
         return None
-    return {"theta": directions.theta, "W": directions.W, "noise": directions.noise}
+    return {name: getattr(directions, name) for name in DIRECTIONS}
 
 
 def upgrade_state(state: dict[str, Any]) -> dict[str, Any]:
@@ -229,12 +232,17 @@ def _check_results(state: dict[str, Any]) -> None:
 def _check_directions(state: dict[str, Any], name: str, kernels: str, axes: dict[str, int]) -> None:
     if expect_type(state, name, dict, type(None)) is None:
         return
-    expect_fields(state[name].keys(), {"theta", "W", "noise"})
+    if "mean" not in state[name] and isinstance(state[name].get("theta"), Array):
+        # The first files with directions: means and variances of the signals are known.
+        state[name]["mean"] = np.zeros((len(state[name]["theta"]), axes["D"]))
+        state[name]["inflation"] = np.ones(axes["D"])
+    expect_fields(state[name].keys(), DIRECTIONS.keys())
     expect(axes.get("L", 1) == 1, f"{name!r} requires a single member")
     sizes = {axis: axes[axis] for axis in "QDk"}
     sizes["t"] = sum(kernel.n_dims for kernel in state[kernels])
-    for part, shape in (("theta", "r t"), ("W", "r Q D k"), ("noise", "r D D")):
+    for part, shape in DIRECTIONS.items():
         expect_array(f"{name}.{part}", state[name][part], shape.split(), sizes)
+    expect(bool((state[name]["inflation"] >= 1).all()), f"{name}.inflation is below 1")
     noise = state[name]["noise"]
     expect(np.array_equal(noise, np.swapaxes(noise, 1, 2)), f"{name!r} is not symmetric")
 

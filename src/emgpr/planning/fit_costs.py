@@ -38,6 +38,7 @@ from emgpr.planning.speed import SECONDS_PER_CALL, measure_speed
 from emgpr.planning.vecchia_costs import plan_vecchia
 from emgpr.row_numbers import rows_of_table
 from emgpr.transforms import bounds_per_output, candidates, transforms_to_fit
+from emgpr.transforms.automatic import FIT_SITES as TRANSFORM_FIT_SITES
 from emgpr.transforms.automatic import MAX_SITES as MAX_TRANSFORM_SITES
 from emgpr.weights.fit import (
     LOW_RANK_READINGS,
@@ -60,6 +61,14 @@ JOINT_EVALUATIONS = 8.0
 # If noise can be correlated, the joint optimisation is repeated without the latent processes that
 # turn out to be noise. With this many latent processes, there nearly always are such processes.
 MANY_LATENTS = 30
+# Time of step 1 for a kernel that starts from the fit of another one, relative to the first kernel.
+# Some of these searches end early, and some are not needed.
+FURTHER_KERNEL = 0.45
+# Time of step 1 for kernels with a length-scale for each column, relative to a single length-scale.
+SEPARATE_SCALES = 3.0
+# Seconds needed to fit one candidate transform to an output and to compute its densities, relative
+# to the Python overhead of a likelihood.
+TRANSFORM_CALLS = 2.0
 
 TABLE_PASSES = 700.0  # time per site before step 1, relative to computing one kernel value
 TABLE_COPIES = 5.0  # copies of the table in memory: original, validated, standardised
@@ -112,7 +121,7 @@ def _table(load: Workload) -> Step:
 
 
 def _transforms(load: Workload, Y: Float[Array, "N D"], names: Sequence[str]) -> Iterator[Step]:
-    """Plan the choice of transforms, for which each output is fitted with each candidate."""
+    """Plan the choice of transforms, for which each output is fitted once."""
     settings = load.settings
     given = transforms_to_fit(settings.output_transform, settings.compositions, names)
     bounds = bounds_per_output(settings.output_bounds, names, Y, given)
@@ -121,17 +130,19 @@ def _transforms(load: Workload, Y: Float[Array, "N D"], names: Sequence[str]) ->
         for values, bound, spec in zip(Y.T, bounds, given, strict=True)
         if is_auto(spec)
     ]
-    n_fits = sum(n for n in n_candidates if n > 1)  # a single candidate needs no fit
-    if not n_fits:
+    several = [n for n in n_candidates if n > 1]  # a single candidate needs no fit
+    if not several:
         return
     n, N = min(load.max_count, MAX_TRANSFORM_SITES), load.observations.n_sites
-    work = Exact().work(n)
-    each = (load.work_seconds(work) or 0.0) + load.speed.likelihood(n, n**2)
-    seconds = n_fits * each / min(load.n_processes, len(n_candidates))
-    method = f"{n_fits} candidates, by cross-validation"
+    work = Exact().work(min(n, TRANSFORM_FIT_SITES))
+    seconds = len(several) * (load.work_seconds(work) or 0.0)
+    scores = len(several) * load.speed.likelihood(n, n**2)
+    scores += sum(several) * TRANSFORM_CALLS * SECONDS_PER_CALL
+    seconds += scores / min(load.n_processes, len(several))
+    method = f"{sum(several)} candidates, by cross-validation"
     sampled = f"chosen on {MAX_TRANSFORM_SITES} of {N} sites" if N > MAX_TRANSFORM_SITES else ""
     memory = load.work_bytes(work)
-    yield Step("transforms", method, n, n_fits, n, work.evaluations, seconds, memory, sampled)
+    yield Step("transforms", method, n, len(several), n, work.evaluations, seconds, memory, sampled)
 
 
 def _step_1(load: Workload, coordinates: bool) -> Step:
@@ -142,19 +153,24 @@ def _step_1(load: Workload, coordinates: bool) -> Step:
     settings, D, n = load.settings, load.observations.n_outputs, load.max_count
     learner = choose_learner(settings.latent_learner, load.observations)
     learners, external = learners_per_output(learner, D), is_external(learner)
-    n_fits, kernels = D, ""
+    n_fits, kernels, scales = D, "", 1.0
     if settings.lists_kernels and not external:
         n_fits = max(D, len(settings.kernel))  # type: ignore[arg-type]
     elif settings.chooses_kernel and not external:
         shared = shares_length_scale(load.observations, coordinates)
         several = count_varying_columns(load.observations) > 1 and shared
         n_fits = D * (len(CANDIDATES) + several)
+        scales = 1.0 if shared else SEPARATE_SCALES
         kernels = f", {len(CANDIDATES)} kernels"
         kernels += ", the best also with a length-scale for each column" if several else ""
     counts = [n if external else int(load.counts[i % D]) for i in range(n_fits)]
     fits = [learner_work(learners[i % D], count) for i, count in enumerate(counts)]
     known = [load.work_seconds(work) for work in fits]
-    seconds = None if None in known else sum(filter(None, known)) / min(load.n_processes, n_fits)
+    seconds = None
+    share = FURTHER_KERNEL if settings.chooses_kernel else 1.0
+    if None not in known:
+        first, further = (sum(filter(None, part)) for part in (known[:D], known[D:]))
+        seconds = scales * (first + share * further) / min(load.n_processes, n_fits)
     # If learners differ, show one whose time is unknown or, if all times are known, the slowest.
     largest = [learner_work(learner, n) for learner in learners]
     shown = max(largest, key=lambda work: (work.parts is None, work.evaluations))
@@ -162,7 +178,7 @@ def _step_1(load: Workload, coordinates: bool) -> Step:
         "step 1",
         shown.method + kernels,
         min(n, shown.n_matrices * shown.side),
-        n_fits * shown.n_matrices,
+        round(D + share * (n_fits - D)) * shown.n_matrices,
         shown.side,
         max(work.evaluations for work in largest),
         seconds,

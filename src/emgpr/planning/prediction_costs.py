@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from emgpr.arrays import chunk_bytes
-from emgpr.cross_validation.evaluate import tested_sites
+from emgpr.cross_validation.evaluate import conditioning_of_test, tested_sites
 from emgpr.parameter_checks import is_auto
 from emgpr.planning.approximations import describe_conditioning
 from emgpr.planning.plan import Step
@@ -33,7 +33,9 @@ def plan_safe_transfer(load: Workload) -> Iterator[Step]:
     observations, D, L = load.observations, load.observations.n_outputs, load.n_members
     if not (load.settings.transfer == "safe" and D > 1):
         return
-    conditioning = _conditioning(load)
+    conditioning = conditioning_of_test(
+        observations, L, _conditioning(load), is_auto(load.settings.conditioning)
+    )
     method = "cross-validation with and without transfer"
     if isinstance(conditioning, str):
         n, n_values = observations.n_readings, load.params.n_latents * load.member_sites**2

@@ -26,13 +26,13 @@ from emgpr.weights.vecchia import (
 # Numbers of evaluations and of information matrices: for each starting point, with few neighbours,
 # and for each part of the blocks. On all blocks, the number of evaluations is relative to the
 # square root of the number of parameters, and every fifth iteration needs an information matrix.
-FIRST_EVALUATIONS, COARSE_EVALUATIONS, PART_EVALUATIONS = 7, 4, 4
-EVALUATIONS_PER_ROOT, MIN_EVALUATIONS, MAX_EVALUATIONS_OF_MANY = 2.5, 8, 5
+FIRST_EVALUATIONS, COARSE_EVALUATIONS, PART_EVALUATIONS = 6, 3, 2
+EVALUATIONS_PER_ROOT, MIN_EVALUATIONS, MAX_EVALUATIONS_OF_MANY = 2.5, 7, 4
 N_STARTS = 3
 # Operations for a block with n rows: for the likelihood, relative to n³ and n², and in addition for
 # the information of p parameters, relative to n²p + np² and np.
 CUBIC, QUADRATIC, LINEAR_PER_PARAMETER = 0.3, 620.0, 870.0
-NEIGHBOUR_PASSES = 4000.0  # time per site to find neighbours, relative to computing a kernel value
+NEIGHBOUR_PASSES = 2700.0  # time per site to find neighbours, relative to computing a kernel value
 ARRAYS_PER_BLOCK = 6.0  # arrays of a chunk that are as large as its covariances
 
 

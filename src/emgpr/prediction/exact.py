@@ -38,7 +38,7 @@ from emgpr.covariance.lmc import observation_covariance
 from emgpr.kernels import kernel_matrices
 from emgpr.observations import Observations
 from emgpr.prediction.parameter_uncertainty import (
-    CovarianceDirections,
+    GroupDirections,
     MeanDerivative,
     ParameterDirections,
 )
@@ -120,8 +120,8 @@ class LMCModel:
 
     def directions_of(
         self, group: CoupledOutputs, directions: ParameterDirections | None
-    ) -> CovarianceDirections | None:
-        """Return the changes of the covariance of a group; None if there are no directions."""
+    ) -> GroupDirections | None:
+        """Return the changes of the parameters of a group; None if there are no directions."""
         if directions is None or not len(directions):
             return None
         return directions.restrict(self.kernels, self.weights[0], group.latents, group.outputs)
@@ -170,7 +170,7 @@ def condition(
     def predict(group: CoupledOutputs) -> tuple[Array, Array]:
         changes = model.directions_of(group, directions if with_cov else None)
         mean, cov, slopes = _condition(observations, x, group, with_cov, changes, device)
-        return mean, cov + slopes @ np.swapaxes(slopes, -1, -2)
+        return mean, cov if changes is None else changes.increase(cov, slopes, group.noise)
 
     return model.predict_groups(len(x), predict)
 
@@ -199,7 +199,7 @@ def _condition(
     x: Float[Array, "M P"],
     group: CoupledOutputs,
     with_cov: bool,
-    directions: CovarianceDirections | None,
+    directions: GroupDirections | None,
     device: str,
 ) -> tuple[Float[Array, "L M D"], Float[Array, "L M D D"], Float[Array, "M D r"]]:
     """Return means, covariances for fixed parameters, and derivatives of the means."""
@@ -207,7 +207,8 @@ def _condition(
     M, N = len(x), table.n_sites
     mean = np.zeros((L, M, D))
     cov = group.prior_covariance(x) if with_cov else np.zeros((L, M, D, D))
-    slopes = np.zeros((M, D, 0 if directions is None else len(directions.theta)))
+    of_prior = np.zeros((D, 0)) if directions is None else directions.of_prior
+    slopes = np.tile(of_prior, (M, 1, 1))
     if not N or not kernels:
         return mean, cov, slopes
     table, new, (B, noise) = table.to(device), to_device(x, device), group.to(device)

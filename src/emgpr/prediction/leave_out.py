@@ -29,7 +29,8 @@ from emgpr.prediction.exact import (
     factor_readings,
     noise_given_sample,
 )
-from emgpr.prediction.neighbours import unique_per_row
+from emgpr.prediction.neighbours import differentiate_group, unique_per_row
+from emgpr.prediction.parameter_uncertainty import ParameterDirections, for_readings
 from emgpr.prediction.posterior import GaussianMixture
 
 Array = np.ndarray
@@ -169,6 +170,31 @@ def leave_out_from_batch(
         shift, cov = _invert_sets(P, (P @ residual[..., None])[..., 0], S)
         _assign(result, 0, at, np.arange(D), S, y - shift, cov)
     return result
+
+
+def left_out_parameter_covariance(
+    observations: Observations,
+    x: Float[Array, "M P"],
+    model: LMCModel,
+    n_neighbours: int,
+    directions: ParameterDirections,
+    *,
+    device: str = "cpu",
+) -> Float[Array, "M D D"]:
+    """Return the covariance that uncertain parameters add to predictions from other sites.
+
+    The model must have one member.
+    """
+    found = np.zeros((len(x), *model.noise.shape))
+    for group in model.coupled_outputs():
+        changes, d = model.directions_of(group, for_readings(directions, True)), group.outputs
+        if changes is not None:
+            cov, slopes = differentiate_group(
+                observations, x, model, n_neighbours, group, changes, other_sites=True,
+                device=device,
+            )  # fmt: skip
+            found[:, d[:, None], d] = changes.increase(cov, slopes, group.noise) - cov
+    return found
 
 
 def combine_left_out(

@@ -24,6 +24,7 @@ from emgpr.prediction.leave_out import (
     leave_out,
     leave_out_from_batch,
     leave_out_from_neighbours,
+    left_out_parameter_covariance,
 )
 from emgpr.prediction.neighbours import (
     condition_on_neighbours,
@@ -31,7 +32,7 @@ from emgpr.prediction.neighbours import (
     mean_derivatives_from_neighbours,
     neighbouring_sites,
 )
-from emgpr.prediction.parameter_uncertainty import ParameterDirections
+from emgpr.prediction.parameter_uncertainty import ParameterDirections, for_readings
 from emgpr.prediction.posterior import GaussianMixture
 from emgpr.user_warnings import warn
 
@@ -150,7 +151,8 @@ class LMCPosterior:
         """
         # Combination rules need the covariances.
         with_cov |= self.model.n_members > 1 and not keeps_members(self.combine)
-        members, prior = self._signals(x, with_cov, execution), self.model.prior_covariance(x)
+        given = replace(self, directions=for_readings(self.directions, include_noise))
+        members, prior = given._signals(x, with_cov, execution), self.model.prior_covariance(x)
         noise: Array | float = 0.0
         if include_noise:
             members, prior, noise = noise_given_sample(members, prior, self.model.noise, sample)
@@ -228,22 +230,25 @@ class LMCPosterior:
         execution: Execution,
     ) -> Float[Array, "n M D"]:
         """Draw joint samples from the distribution that `predict_given` predicts."""
-        drawn = self._sample_signals(x, n, rng, execution)
+        given = replace(self, directions=for_readings(self.directions, include_noise))
+        drawn = given._sample_signals(x, n, rng, execution)
         if not include_noise:
             return drawn
         zero = np.zeros((len(x), self.n_outputs, self.n_outputs))
         exact = GaussianMixture(drawn, np.broadcast_to(zero, (n, *zero.shape)))
-        given, _, noise = noise_given_sample(exact, zero, self.model.noise, sample)
-        return given.mean + sample_each_location(noise, n, rng)
+        known, _, noise = noise_given_sample(exact, zero, self.model.noise, sample)
+        return known.mean + sample_each_location(noise, n, rng)
 
     def _sample_signals(
         self, x: Float[Array, "M P"], n: int, rng: np.random.Generator, execution: Execution
     ) -> Float[Array, "n M D"]:
         """Draw joint samples of the signals, with the predicted distribution at each location."""
         if self.directions is not None:
-            fixed = replace(self, directions=None)._sample_signals(x, n, rng, execution)
+            fixed = replace(self, directions=None)
+            drawn = fixed._sample_signals(x, n, rng, execution)
             slopes = self._mean_derivatives(x, self.directions, execution.device)
-            return fixed + np.einsum("mdr,nr->nmd", slopes, rng.normal(size=(n, slopes.shape[2])))
+            known = fixed._signals(x, True, execution)
+            return self.directions.perturb(drawn, known, slopes, self.model.noise, rng)
         L, M, D = self.model.n_members, len(x), self.n_outputs
         chosen = rng.integers(L, size=n)
         if not keeps_members(self.combine):
@@ -273,8 +278,7 @@ class LMCPosterior:
             return mean_derivatives_from_neighbours(
                 table, x, self.model, n, directions, device=device
             )
-        if n == "batch":
-            table = table.at(self.batch_sites(0))
+        table = table.at(self.batch_sites(0)) if n == "batch" else table
         return mean_derivatives(table, x, self.model, directions, device=device)
 
     def _joint(
@@ -309,14 +313,11 @@ class LMCPosterior:
         table = self.observations if sites is None else self.observations.at(sites)
         if self.directions is not None:
             n = self.conditioning if isinstance(self.conditioning, int) else DEFAULT_NEIGHBOURS
-            slopes = mean_derivatives_from_neighbours(
-                self.observations, table.x, self.model, n, self.directions,
-                other_sites=True, device=execution.device,
-            )  # fmt: skip
-            cov = members.cov + slopes @ np.swapaxes(slopes, -1, -2)
-            members = GaussianMixture(members.mean, cov)
-        if sites is not None:
-            sets = sets[:, sites]
+            added = left_out_parameter_covariance(
+                self.observations, table.x, self.model, n, self.directions, device=execution.device
+            )
+            members = GaussianMixture(members.mean, members.cov + added)
+        sets = sets if sites is None else sets[:, sites]
         return combine_left_out(self.combine, members, table, sets, self.model)
 
     def batch_sites(self, member: int) -> Int[Array, " _"]:
@@ -341,8 +342,7 @@ class LMCPosterior:
         if isinstance(n, int):
             condition_on = condition_on_surrounding if self.automatic else condition_on_neighbours
             return condition_on(table, x, model, n, directions=directions, device=device)
-        if n == "batch":
-            table = table.at(self.batch_sites(members[0]))
+        table = table.at(self.batch_sites(members[0])) if n == "batch" else table
         return condition(table, x, model, with_cov=with_cov, directions=directions, device=device)
 
     def _leave_out_members(
@@ -354,8 +354,7 @@ class LMCPosterior:
     ) -> GaussianMixture:
         """Predict every reading from the readings outside its set, for several members."""
         table, model = self.observations, self.model.members(members)
-        if isinstance(self.conditioning, int):
-            n = self.conditioning
+        if isinstance(n := self.conditioning, int):
             return leave_out_from_neighbours(table, sets, model, n, sites, device=device)
         if self.conditioning == "batch":
             batch = self.batch_sites(members[0])

@@ -16,7 +16,15 @@ from joblib import cpu_count
 from scipy.spatial import KDTree
 from sklearn.gaussian_process.kernels import Kernel
 
-from emgpr.arrays import chunk_bytes, diagonal, namespace, to_device, to_device_of, to_numpy
+from emgpr.arrays import (
+    chunk_bytes,
+    diagonal,
+    namespace,
+    panel_size,
+    to_device,
+    to_device_of,
+    to_numpy,
+)
 from emgpr.covariance import cross_covariance
 from emgpr.kernels import distance_scales, kernel_matrices
 from emgpr.neighbours import SurroundingSites, spread_order
@@ -24,7 +32,7 @@ from emgpr.observations import Observations
 from emgpr.prediction.exact import CoupledOutputs, LMCModel, factor_readings
 from emgpr.prediction.parameter_uncertainty import (
     Changes,
-    MeanJacobian,
+    Jacobian,
     ParameterDirections,
 )
 from emgpr.prediction.posterior import GaussianMixture
@@ -39,6 +47,7 @@ Search = tuple[Int[Array, " _"], Callable[[Array, int, int], Array]]
 WORTHWHILE_GAIN = 0.05
 # Locations whose numbers of neighbouring sites differ by less than this are processed together.
 WIDTH_STEP = 2
+PANELS_PER_GROUP = 6  # elements of the covariances processed together, relative to `panel_size`
 NUMBERS_SEARCHED = 64  # numbers in memory during the search, for each neighbour of a location
 MAX_READINGS_AROUND = 512  # of all outputs together, which a location is predicted from
 
@@ -96,7 +105,7 @@ def _condition_groups(
         table, search = _prepare(observations, group, scale, kind)
         conditional = _Conditional(table.to(device), search, group, device, limit, changes)
         mean, cov, slopes = conditional.predict(x, n)
-        return mean, cov + slopes @ np.swapaxes(slopes, -1, -2)
+        return mean, cov if changes is None else changes.increase(cov, slopes, group.noise)
 
     return model.predict_groups(len(x), predict)
 
@@ -108,21 +117,19 @@ def mean_derivatives_from_neighbours(
     n_neighbours: int,
     directions: ParameterDirections,
     *,
-    other_sites: bool = False,
     device: str = "cpu",
 ) -> Float[Array, "M D r"]:
     """Return the derivatives of the posterior mean at x given the nearest readings.
 
-    With `other_sites`, readings at the same location are not used. The model must have one member.
+    The model must have one member.
     """
     found = np.zeros((len(x), len(model.noise), len(directions)))
     for group in model.coupled_outputs():
         changes = model.directions_of(group, directions)
-        if changes is None:
-            continue
-        _, found[:, group.outputs] = differentiate_group(
-            observations, x, model, n_neighbours, group, changes, other_sites, device
-        )
+        if changes is not None:
+            _, found[:, group.outputs] = differentiate_group(
+                observations, x, model, n_neighbours, group, changes, device=device
+            )
     return found
 
 
@@ -133,14 +140,20 @@ def differentiate_group(
     n_neighbours: int,
     group: CoupledOutputs,
     changes: Changes,
+    *,
     other_sites: bool = False,
+    of_variances: bool = False,
     device: str = "cpu",
 ) -> tuple[Float[Array, "M d d"], Float[Array, "M d r"]]:
-    """Return a group's covariances for fixed parameters, and the derivatives of its means."""
+    """Return a group's covariances for fixed parameters, and the derivatives of its means.
+
+    With `other_sites`, readings at the same location are not used. With `of_variances`, the
+    derivatives are those of the variances of the signals.
+    """
     scale = distance_scales(model.kernels, x.shape[1])
     table, nearest = _prepare(observations, group, scale, _Nearest)
     search = _OtherSites(nearest, table.x) if other_sites else nearest
-    conditional = _Conditional(table.to(device), search, group, device, 0, changes)
+    conditional = _Conditional(table.to(device), search, group, device, 0, changes, of_variances)
     _, (cov,), slopes = conditional.predict(x, n_neighbours + other_sites)
     return cov, slopes
 
@@ -271,6 +284,7 @@ class _Conditional:
     device: str
     max_readings: int
     changes: Changes | None = None  # directions in which the parameters are uncertain
+    of_variances: bool = False  # whether the derivatives are those of the variances
 
     def predict(
         self, x: Float[Array, "M P"], n: int, previous: Float[Array, "M D"] | None = None
@@ -312,9 +326,10 @@ class _Conditional:
         self, x: Float[Array, "m P"]
     ) -> tuple[Float[Array, "L m D"], Float[Array, "L m D D"], Float[Array, "m D r"]]:
         """Return the means, covariances and changes of the means without any readings."""
-        D, r = len(self.group.outputs), 0 if self.changes is None else len(self.changes)
+        D = len(self.group.outputs)
         mean = np.zeros((len(self.group.B), len(x), D))
-        return mean, self.group.prior_covariance(x), np.zeros((len(x), D, r))
+        of_prior = np.zeros((D, 0)) if self.changes is None else self.changes.of_prior
+        return mean, self.group.prior_covariance(x), np.tile(of_prior, (len(x), 1, 1))
 
     def _variances(self, cov: Float[Array, "L m D D"]) -> Float[Array, "m D"]:
         """Return the variances of readings that the first member predicts."""
@@ -330,7 +345,9 @@ class _Conditional:
         new, (B, noise) = to_device(x, self.device), self.group.to(self.device)
         xp = namespace(new)
         bytes_each = 8 * (3 * D * D + len(kernels) + x.shape[1])
-        for rows, near in _equal_widths(sites, chunk_bytes(self.device) / bytes_each):
+        in_cache = PANELS_PER_GROUP * panel_size(new) / D**2
+        max_entries = min(chunk_bytes(self.device) / bytes_each, in_cache)
+        for rows, near in _equal_widths(sites, max_entries):
             tables = self.table.at(near)
             K = kernel_matrices(kernels, tables.x)
             Kx = kernel_matrices(kernels, tables.x, new[to_device_of(rows, new), None])
@@ -345,7 +362,8 @@ class _Conditional:
                 mean[member, rows] = to_numpy(transposed @ target)[..., 0]
                 cov[member, rows] -= to_numpy(transposed @ half)
                 if changes is not None:
-                    jacobian = MeanJacobian.from_neighbours(
+                    find = Jacobian.of_variances if self.of_variances else Jacobian.of_means
+                    jacobian = find(
                         tables, new[to_device_of(rows, new)], kernels, B[member], K, Kx,
                         L_factor.back_solve(both),
                     )  # fmt: skip

@@ -16,10 +16,21 @@ The matrices ∂_rK are not formed. If predictions use all readings, K⁻¹ ∂_
 each direction, so that its cost is small compared with that of the variances. If they use
 neighbours, ∂m is first computed with respect to the elements of B_q and Σ and to the parameters of
 the kernels, and then multiplied by the directions.
+
+The means of the outputs are parameters, too: readings are standardised by their averages. If the
+mean of an output changes by β, then m(x) changes by β − k(x)ᵀK⁻¹(β ⊗ 1), so that the additional
+covariance includes that of ordinary kriging.
+
+With few readings, the posterior variance v(x) of a signal for fixed parameters is itself uncertain,
+and a variance that is estimated too low by chance makes intervals too short. If log v has the
+posterior variance τ², as for a variance estimated from 2/τ² independent squares, the expectation of
+v is v / (1 − τ²), which is close to exp(τ²) v. The inflation of an output is the average of exp(τ²)
+over locations. If readings with noise variance σ² are predicted, the same holds for v + σ². Its
+logarithm has the variance τ² v² / (v + σ²)², so that v increases by about τ² v² / (v + σ²) only.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -27,8 +38,9 @@ from jaxtyping import Float, Int
 from sklearn.gaussian_process.kernels import Kernel
 
 from emgpr.arrays import Array, CholeskyFactor, diagonal, namespace, to_device, to_device_of, zeros
-from emgpr.kernels import Pairs, evaluate_kernel
+from emgpr.kernels import Pairs, evaluate_kernel, kernel_matrices
 from emgpr.observations import Observations
+from emgpr.prediction.posterior import GaussianMixture
 
 DIFFERENCE_STEP = 1e-7  # of log hyper-parameters; the error of forward differences is about 1e-7
 
@@ -40,10 +52,29 @@ class ParameterDirections:
     theta: Float[np.ndarray, "r t"]  # log hyper-parameters of all kernels
     W: Float[np.ndarray, "r Q D k"]
     noise: Float[np.ndarray, "r D D"]
+    mean: Float[np.ndarray, "r D"]  # of each output
+    inflation: Float[np.ndarray, " D"]  # of the variances of the signals, at least 1
+    of_readings: bool = False  # whether readings are predicted, not signals
 
     def __len__(self) -> int:
         """Return the number of directions."""
         return len(self.theta)
+
+    def perturb(
+        self,
+        drawn: Float[np.ndarray, "n M D"],
+        signals: GaussianMixture,
+        slopes: Float[np.ndarray, "M D r"],
+        noise: Float[np.ndarray, "D D"],
+        rng: np.random.Generator,
+    ) -> Float[np.ndarray, "n M D"]:
+        """Add the uncertainty of the parameters to samples of signals for fixed parameters.
+
+        `signals` is their distribution, and `slopes` contains the derivatives of their means.
+        """
+        factor = inflation_factors(self, signals.cov, noise)
+        drawn = signals.mean + factor * (drawn - signals.mean)
+        return drawn + np.einsum("mdr,nr->nmd", slopes, rng.normal(size=(len(drawn), len(self))))
 
     def restrict(
         self,
@@ -51,8 +82,8 @@ class ParameterDirections:
         W: Float[np.ndarray, "Q D k"],
         latents: Int[np.ndarray, " q"],
         outputs: Int[np.ndarray, " d"],
-    ) -> "CovarianceDirections":
-        """Return the changes of the covariance of these outputs along the directions.
+    ) -> "GroupDirections":
+        """Return the changes of the parameters of these outputs along the directions.
 
         `kernels` and `W` are those of the model, and `latents` are its latent processes with
         weights for these outputs.
@@ -61,7 +92,9 @@ class ParameterDirections:
         at = np.ix_(latents, outputs)
         half = self.W[:, latents[:, None], outputs] @ np.swapaxes(W[at], -1, -2)
         noise = self.noise[:, outputs[:, None], outputs]
-        return CovarianceDirections(theta, half + np.swapaxes(half, -1, -2), noise)
+        B = half + np.swapaxes(half, -1, -2)
+        mean, inflation = self.mean[:, outputs], self.inflation[outputs]
+        return GroupDirections(theta, B, noise, mean, inflation, self.of_readings)
 
     def reorder(
         self,
@@ -74,33 +107,60 @@ class ParameterDirections:
             self.theta[:, parameters_of(kernels, latents)],
             self.W[:, latents][:, :, outputs],
             self.noise[:, outputs[:, None], outputs],
+            self.mean[:, outputs],
+            self.inflation[outputs],
+            self.of_readings,
         )
 
 
 @dataclass(frozen=True)
-class CovarianceDirections:
-    """The changes of kernel parameters, B_q and Σ of a group of outputs along r directions."""
+class GroupDirections:
+    """The changes of the parameters, B_q and Σ of a group of outputs along r directions."""
 
     theta: Float[Array, "r t"]
     B: Float[Array, "r q d d"]
     noise: Float[Array, "r d d"]
+    mean: Float[Array, "r d"]
+    inflation: Float[Array, " d"]
+    of_readings: bool = False
 
     def __len__(self) -> int:
         """Return the number of directions."""
         return len(self.theta)
 
-    def to(self, device: str) -> "CovarianceDirections":
-        """Copy the arrays to a device."""
-        parts = (self.theta, self.B, self.noise)
-        return CovarianceDirections(*(to_device(part, device) for part in parts))
+    @property
+    def of_prior(self) -> Float[Array, "d r"]:
+        """The derivatives of the means of the outputs without any readings."""
+        return self.mean.T
 
-    def apply_to(self, jacobian: "MeanJacobian") -> Float[Array, "m d r"]:
-        """Return the derivatives of the means along the directions."""
+    def to(self, device: str) -> "GroupDirections":
+        """Copy the arrays to a device."""
+        parts = (self.theta, self.B, self.noise, self.mean, self.inflation)
+        theta, B, noise, mean, inflation = (to_device(part, device) for part in parts)
+        return GroupDirections(theta, B, noise, mean, inflation, self.of_readings)
+
+    def increase(
+        self,
+        cov: Float[np.ndarray, "*b m d d"],
+        slopes: Float[np.ndarray, "m d r"],
+        noise: Float[np.ndarray, "d d"],
+    ) -> Float[np.ndarray, "*b m d d"]:
+        """Add the uncertainty of the parameters to covariances of signals for fixed parameters.
+
+        `slopes` contains the derivatives of the means along the directions.
+        """
+        factor = inflation_factors(self, cov, noise)
+        inflated = cov * (factor[..., :, None] * factor[..., None, :])
+        return inflated + slopes @ np.swapaxes(slopes, -1, -2)
+
+    def apply_to(self, jacobian: "Jacobian") -> Float[Array, "m d r"]:
+        """Return the derivatives along the directions."""
         (m, D), r = jacobian.of_B.shape[:2], len(self.theta)
         pairs = (
             (jacobian.of_theta, self.theta),
             (jacobian.of_B, self.B),
             (jacobian.of_noise, self.noise),
+            (jacobian.of_mean, self.mean),
         )
         found = zeros(jacobian.of_B, m * D, r)
         for part, change in pairs:
@@ -111,7 +171,7 @@ class CovarianceDirections:
 
 @dataclass(frozen=True)
 class ParameterBasis:
-    """The changes of a group's covariance with each parameter: kernels, noise, then weights."""
+    """The changes of a group's model with each parameter: kernels, noise, weights, then means."""
 
     n_theta: int
     W: Float[Array, "q d k"]
@@ -119,7 +179,13 @@ class ParameterBasis:
 
     def __len__(self) -> int:
         """Return the number of parameters."""
-        return self.n_theta + len(self.noise) + prod(self.W.shape)
+        return self.n_theta + len(self.noise) + prod(self.W.shape) + self.W.shape[1]
+
+    @property
+    def of_prior(self) -> Float[Array, "d p"]:
+        """The derivatives of the means of the outputs without any readings."""
+        D = self.W.shape[1]
+        return np.eye(D, len(self), len(self) - D)
 
     def to(self, device: str) -> "ParameterBasis":
         """Copy the arrays to a device."""
@@ -127,16 +193,41 @@ class ParameterBasis:
             self.n_theta, to_device(self.W, device), to_device(self.noise, device)
         )
 
-    def apply_to(self, jacobian: "MeanJacobian") -> Float[Array, "m d p"]:
-        """Return the derivatives of the means with respect to all parameters."""
+    def apply_to(self, jacobian: "Jacobian") -> Float[Array, "m d p"]:
+        """Return the derivatives with respect to all parameters."""
         xp, (m, D) = namespace(self.W), jacobian.of_B.shape[:2]
         symmetric = jacobian.of_B + xp.matrix_transpose(jacobian.of_B)
         of_W = (symmetric @ self.W).reshape(m, D, prod(self.W.shape))
         of_noise = xp.tensordot(jacobian.of_noise, self.noise, axes=([2, 3], [1, 2]))
-        return xp.concat([jacobian.of_theta, of_noise, of_W], axis=-1)
+        return xp.concat([jacobian.of_theta, of_noise, of_W, jacobian.of_mean], axis=-1)
 
 
-Changes = CovarianceDirections | ParameterBasis
+Changes = GroupDirections | ParameterBasis
+
+
+def for_readings(
+    directions: ParameterDirections | None, include_noise: bool
+) -> ParameterDirections | None:
+    """Return the directions for predictions of readings or signals; None if there are none."""
+    return None if directions is None else replace(directions, of_readings=include_noise)
+
+
+def inflation_factors(
+    directions: ParameterDirections | GroupDirections,
+    cov: Float[np.ndarray, "*b m d d"],
+    noise: Float[np.ndarray, "d d"],
+) -> Float[np.ndarray, "*b m d"]:
+    """Return the factors by which the standard deviations of the signals increase.
+
+    `cov` contains the covariances of the signals for fixed parameters.
+    """
+    if not directions.of_readings:
+        return np.broadcast_to(np.sqrt(directions.inflation), cov.shape[:-1])
+    variance = np.maximum(diagonal(cov), np.finfo(float).tiny)
+    ratio = np.diagonal(noise) / variance
+    inflation = 1.0 + (directions.inflation - 1.0) / (1.0 + ratio)
+    # The variance of a reading is at least that of its signal.
+    return np.sqrt(np.maximum(inflation, directions.inflation - ratio))
 
 
 def parameters_of(kernels: Sequence[Kernel], which: Int[np.ndarray, " q"]) -> Int[np.ndarray, " t"]:
@@ -180,7 +271,7 @@ class MeanDerivative:
         K: Float[Array, "q N N"],
         factor: CholeskyFactor,
         gamma: Float[Array, "dN 1"],
-        directions: CovarianceDirections,
+        directions: GroupDirections,
     ) -> None:
         xp, (D, N) = namespace(K), table.y.shape
         r = len(directions.theta)
@@ -189,6 +280,7 @@ class MeanDerivative:
         mixed = B @ by_output  # the coefficients of k_q(X, x) in the mean
         change = xp.tensordot(directions.B, by_output @ K, axes=([1, 3], [0, 1]))
         change += directions.noise @ by_output
+        change += directions.mean[:, :, None]
         for j, (q, slope) in enumerate(kernel_slopes(kernels, K, table.x)):
             change += directions.theta[:, j, None, None] * (mixed[q] @ slope)
         change *= table.observed
@@ -202,15 +294,15 @@ class MeanDerivative:
         """Return the derivatives at x, given k_q(X, x)."""
         r, D, Q, N = self.of_kernels.shape
         found = self.of_kernels.reshape(r * D, Q * N) @ Kx.reshape(Q * N, -1)
-        found = found.reshape(r, D, -1)
+        found = found.reshape(r, D, -1) + self.directions.mean[:, :, None]
         for j, (q, slope) in enumerate(kernel_slopes(self.kernels, Kx, self.x, x)):
             found += self.directions.theta[:, j, None, None] * (self.of_slopes[q] @ slope)
         return namespace(Kx).moveaxis(found, (0, 1, 2), (2, 1, 0))
 
 
 @dataclass(frozen=True)
-class MeanJacobian:
-    """The derivatives of the posterior mean of d outputs at m locations.
+class Jacobian:
+    """The derivatives of posterior means, or variances, of d outputs at m locations.
 
     The changes of B_q and Σ must be symmetric.
     """
@@ -218,9 +310,10 @@ class MeanJacobian:
     of_theta: Float[Array, "m d t"]
     of_B: Float[Array, "m d q d d"]
     of_noise: Float[Array, "m d d d"]
+    of_mean: Float[Array, "m d d"]
 
     @classmethod
-    def from_neighbours(
+    def of_means(
         cls,
         tables: Observations,
         x: Float[Array, "m P"],
@@ -229,8 +322,8 @@ class MeanJacobian:
         K: Float[Array, "m q n n"],
         Kx: Float[Array, "m q n 1"],
         solved: Float[Array, "m dn e"],
-    ) -> "MeanJacobian":
-        """Return the derivatives at x given the readings in a table for each location.
+    ) -> "Jacobian":
+        """Return the derivatives of the means at x, given a table of readings for each location.
 
         `solved` contains K⁻¹ k(x) for each output and, in the last column, K⁻¹ y.
         """
@@ -244,10 +337,46 @@ class MeanJacobian:
         own = diagonal(of_cov[:, :, :Q], 1, 3)  # m q f d: B_q[d, f] in the cross-covariance
         own += gamma @ Kx
         of_theta = zeros(K, m, D, sum(kernel.n_dims for kernel in kernels))
+        of_mean = xp.eye(D, dtype=K.dtype, device=K.device) - A.reshape(m, D, D, n).sum(-1)
         mixed, A = B @ gamma, A.reshape(m, D, D * n)
         slopes = kernel_slopes(kernels, K, tables.x)
         cross_slopes = kernel_slopes(kernels, Kx, tables.x, x[:, None])
         for j, ((q, slope), (_, cross)) in enumerate(zip(slopes, cross_slopes, strict=True)):
             change = (mixed[:, q] @ slope).reshape(m, D * n, 1)
             of_theta[..., j] = (mixed[:, q] @ cross - A @ change)[..., 0]
-        return cls(of_theta, of_cov[:, :, :Q], of_cov[:, :, Q])
+        return cls(of_theta, of_cov[:, :, :Q], of_cov[:, :, Q], of_mean)
+
+    @classmethod
+    def of_variances(
+        cls,
+        tables: Observations,
+        x: Float[Array, "m P"],
+        kernels: Sequence[Kernel],
+        B: Float[Array, "q d d"],
+        K: Float[Array, "m q n n"],
+        Kx: Float[Array, "m q n 1"],
+        solved: Float[Array, "m dn e"],
+    ) -> "Jacobian":
+        """Return the derivatives of the variances of the signals; arguments as in `of_means`.
+
+        With a = K⁻¹k(x), the derivative of a variance is ∂k(x, x) − 2 aᵀ∂k(x) + aᵀ∂K a.
+        """
+        xp, (m, D, n) = namespace(K), tables.y.shape
+        a = xp.matrix_transpose(solved)[:, :D].reshape(m, D, 1, D, n)
+        transposed = xp.matrix_transpose(a)
+        own = kernel_matrices(kernels, x[:, None])  # m q 1 1
+        of_B = a @ K[:, None] @ transposed
+        of_theta = zeros(K, m, D, sum(kernel.n_dims for kernel in kernels))
+        for d in range(D):
+            of_B[:, d, :, :, d] -= 2 * (a[:, d] @ Kx)[..., 0]
+            of_B[:, d, :, d, d] += own[..., 0, 0]
+        slopes = kernel_slopes(kernels, K, tables.x)
+        cross_slopes = kernel_slopes(kernels, Kx, tables.x, x[:, None])
+        own_slopes = kernel_slopes(kernels, own, x[:, None])
+        every = zip(slopes, cross_slopes, own_slopes, strict=True)
+        for j, ((q, slope), (_, cross), (_, at_x)) in enumerate(every):
+            inside = (a[:, :, 0] @ slope[:, None] @ transposed[:, :, 0]) * B[q]
+            across = (a[:, :, 0] @ cross[:, None])[..., 0] * B[q]
+            of_theta[..., j] = inside.sum((-1, -2)) - 2 * across.sum(-1)
+            of_theta[..., j] += at_x[:, 0] * xp.diagonal(B[q])
+        return cls(of_theta, of_B, (a @ transposed)[:, :, 0], zeros(K, m, D, D))

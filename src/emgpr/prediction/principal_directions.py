@@ -9,11 +9,15 @@ Let J be the derivatives of the posterior means at some locations with respect t
 divided by the standard deviations of the signals. With the singular value decomposition
 J C^½ = U S Vᵀ, the directions are the columns of C^½ V with the largest singular values. The
 weights are determined only up to a rotation, which changes no prediction. Such changes have
-singular values of zero.
+singular values of zero. The inflation of variances is computed at the same locations, from the
+derivatives of the variances with respect to all parameters.
 """
+
+from functools import partial
 
 import numpy as np
 from jaxtyping import Bool, Float
+from scipy.linalg import block_diag
 from scipy.spatial import KDTree
 
 from emgpr.arrays import eigh, svd
@@ -34,6 +38,7 @@ Array = np.ndarray
 # Standard deviations in Λ, of log hyper-parameters and noise parameters, and of the weights of
 # standardised outputs.
 LOG_PRIOR_STD, WEIGHT_PRIOR_STD = 1.0, 1.0
+MAX_LOG_VARIANCE = 1.0  # largest posterior variance of the logarithm of a variance
 EXPLAINED = 0.99  # share of the variance due to the parameters that the directions explain
 MAX_DIRECTIONS = 20
 N_SITES = 50  # sites at which the derivatives are computed, in addition to as many other locations
@@ -48,18 +53,25 @@ def principal_directions(
     observations: Observations,
     *,
     free: Bool[Array, " p"] | None = None,
+    mean_covariance: Float[Array, "D D"] | None = None,
     max_directions: int = MAX_DIRECTIONS,
     device: str = "cpu",
 ) -> ParameterDirections:
     """Return the directions that explain most of the uncertainty of predictions.
 
     The parameters are the log hyper-parameters of all kernels, the noise parameters and the weights
-    of a model with one member, in this order. Parameters that are not `free` are known.
+    of a model with one member, in this order. Parameters that are not `free` are known. The means
+    of the outputs are known unless `mean_covariance`, their posterior covariance, is given.
     """
-    J = _relative_derivatives(model, noise, observations, device)
+    J, of_variances = _relative_derivatives(model, noise, observations, device)
     (W,) = model.weights
+    D = len(model.noise)
+    V = np.zeros((D, D)) if mean_covariance is None else mean_covariance
     root = _covariance_root(information, W.size, free)
-    U, values, Vt = svd(J @ root)
+    of_log_variances = ((of_variances @ root) ** 2).sum(axis=-1)
+    inflation = np.exp(np.minimum(of_log_variances, MAX_LOG_VARIANCE)).mean(axis=0)
+    root = block_diag(root, _root(V))
+    U, values, Vt = svd(J.reshape(-1, len(root)) @ root)
     # The sign of a direction is arbitrary; it must not depend on the decomposition.
     Vt = Vt * np.where((U**3).sum(axis=0) < 0, -1.0, 1.0)[:, None]
     total = np.cumsum(values**2)
@@ -67,10 +79,19 @@ def principal_directions(
     r = min(enough, max_directions)
     directions = Vt[:r] @ root
     first = sum(kernel.n_dims for kernel in model.kernels)
-    theta, nu, of_W = np.split(directions, [first, first + noise.size], axis=1)
+    theta, nu, of_W, mean = np.split(
+        directions, [first, first + noise.size, len(information)], axis=1
+    )
     half = 0.5 * np.tensordot(nu, noise.derivatives(noise.vector(model.noise)), axes=1)
     of_noise = half + np.swapaxes(half, 1, 2)  # exactly symmetric, whatever the rounding errors
-    return ParameterDirections(theta, of_W.reshape(r, *W.shape), of_noise)
+    of_W = of_W.reshape(r, *W.shape)
+    return ParameterDirections(theta, of_W, of_noise, mean, inflation)
+
+
+def _root(covariance: Float[Array, "D D"]) -> Float[Array, "D D"]:
+    """Return the symmetric root of a semidefinite matrix."""
+    values, vectors = eigh(covariance)
+    return (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
 
 
 def _covariance_root(
@@ -89,26 +110,35 @@ def _covariance_root(
 
 def _relative_derivatives(
     model: LMCModel, noise: NoiseParameters, observations: Observations, device: str
-) -> Float[Array, "MD p"]:
-    """Return the derivatives of predicted means, relative to the standard deviations of signals."""
+) -> tuple[Float[Array, "M D r"], Float[Array, "M D p"]]:
+    """Return the derivatives of predicted means and of log variances of the signals.
+
+    Those of the means are relative to the standard deviations. Their last D parameters are the
+    means of the outputs, on which the variances do not depend.
+    """
     x = _locations(observations, distance_scales(model.kernels, observations.x.shape[1]))
     (W,), D = model.weights, len(model.noise)
     basis = noise.derivatives(noise.vector(model.noise))
     t, c = sum(kernel.n_dims for kernel in model.kernels), len(basis)
     weights = t + c + np.arange(W.size).reshape(W.shape)
-    J = np.zeros((len(x), D, t + c + W.size))
+    J, of_variances = np.zeros((2, len(x), D, t + c + W.size + D))
     for group in model.coupled_outputs():
         q, d = group.latents, group.outputs
         at = np.ix_(q, d)
         own = parameters_of(model.kernels, q)
         changes = ParameterBasis(len(own), W[at], basis[:, d[:, None], d])
-        cov, slopes = differentiate_group(
-            observations, x, model, N_NEIGHBOURS, group, changes, other_sites=True, device=device
-        )
-        std = np.sqrt(np.maximum(np.einsum("mdd->md", cov), MIN_STD**2))
-        columns = np.concatenate([own, t + np.arange(c), weights[at].ravel()])
-        J[:, d[:, None], columns] = slopes / std[..., None]
-    return J.reshape(len(x) * D, -1)
+        find = partial(
+            differentiate_group, observations, x, model, N_NEIGHBOURS, group, changes,
+            other_sites=True, device=device,
+        )  # fmt: skip
+        cov, slopes = find()
+        variance = np.maximum(np.einsum("mdd->md", cov), MIN_STD**2)[..., None]
+        means = t + c + W.size + d
+        columns = np.concatenate([own, t + np.arange(c), weights[at].ravel(), means])
+        J[:, d[:, None], columns] = slopes / np.sqrt(variance)
+        if group.kernels:
+            of_variances[:, d[:, None], columns] = find(of_variances=True)[1] / variance
+    return J, of_variances[..., : t + c + W.size]
 
 
 def _locations(observations: Observations, scale: Float[Array, " P"]) -> Float[Array, "M P"]:

@@ -1,11 +1,14 @@
 """Choice of transforms for output_transform="auto", using leave-one-out cross-validation.
 
-For each output and each candidate transform, a Gaussian process is fitted to the transformed
-readings. Its kernel is Matern(nu=0.5), which assumes little smoothness. Every reading is then
-predicted from all other readings. The score is the log density of the readings in original units,
-including the Jacobian, minus Akaike's penalty of one for each parameter of the transform. With this
-penalty, the normal score, which has many knots, can be compared with the log, which has no
-parameters.
+For each output, a Gaussian process is fitted to the normal scores of its readings. Its kernel is
+Matern(nu=0.5), which assumes little smoothness. Increasing transforms of an output hardly differ in
+their correlations, so all candidate transforms share its length-scale and its ratio of noise to
+signal. If P is the inverse covariance of the readings and z are the transformed readings, each
+reading is predicted from all others with the residual (Pz)_i / P_ii and the variance c / P_ii, so
+that one inverse is enough for all candidates. The factor c is estimated for each candidate. The
+score is the log density of the readings in original units, including the Jacobian, minus Akaike's
+penalty of one for each parameter of the transform. With this penalty, the normal score, which has
+many knots, can be compared with the log, which has no parameters.
 
 Candidates are ordered by simplicity: None (no transform), the log, then the others. The choice is
 the simplest candidate whose score is at most two standard errors below the best score. If None is
@@ -24,15 +27,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from sklearn.gaussian_process.kernels import Matern
 
-from emgpr.arrays import inv
-from emgpr.latents import fit_latents
+from emgpr.arrays import cholesky, diagonal, inv
+from emgpr.kernels import kernel_matrix
+from emgpr.latents import Exact, Latent, fit_latents
 from emgpr.metrics import paired_difference
 from emgpr.observations import Observations
 from emgpr.parallel import DEFAULT_EXECUTION, Execution, parallel_map
-from emgpr.prediction import LMCModel, leave_out
+from emgpr.prediction import GaussianMixture
 from emgpr.transforms.location_scale import is_constant, mean_and_std
 from emgpr.transforms.output_bounds import NON_NEGATIVE, Interval, bounds_per_output
 from emgpr.transforms.scaler import OutputScaler
@@ -41,6 +45,7 @@ Array = np.ndarray
 
 MAX_SITES = 400  # number of sites used to compare transforms
 MIN_READINGS = 20  # An output with fewer readings is not transformed.
+FIT_SITES = 200  # number of these sites used to fit the length-scale and the noise
 N_RESTARTS, MAX_ITER = 3, 30  # for the optimisation in each fit
 MAX_ROUNDS = 4  # number of times that the choices are revised
 MIN_COMPLETE_SITES = 5  # for each output; with fewer, correlations are not estimated
@@ -87,7 +92,8 @@ def choose_transforms(
     order = np.lexsort([rng.uniform(size=len(Y)), np.isnan(Y).sum(axis=1)])
     rows = np.sort(order[:MAX_SITES])
     X, Y = X[rows], Y[rows]
-    problems = [(X, Y[:, d], bounds[d]) for d in range(Y.shape[1])]
+    outputs = [_Candidates.fit(Y[:, d], bounds[d]) for d in range(Y.shape[1])]
+    problems = list(zip([X] * len(outputs), outputs, _fit_scores(X, outputs), strict=True))
     scores = parallel_map(_score_candidates, problems, execution, label="Transforms: outputs")
     chosen = [
         max(by_name, key=lambda name: np.nansum(by_name[name].log_density)) for by_name in scores
@@ -122,47 +128,102 @@ def candidates(values: Float[Array, " n"], bounds: Interval | None) -> list[str 
     return [*takes_log, "softplus", "yeo-johnson", "normal-score"]
 
 
-def _score_candidates(problem: tuple[Array, Array, Interval | None]) -> Scores:
-    """Score every candidate transform for one output."""
-    X, y, bounds = problem
-    measured = ~np.isnan(y)
-    values = y[measured]
-    names = candidates(values, bounds)
-    if len(names) == 1:
-        zeros = np.zeros(len(y))
-        return {names[0]: LeftOutScores(zeros, zeros)}
-    unit = mean_and_std(values[:, None])[1][0]  # In other units, densities could overflow.
-    values = values / unit
-    if bounds is not None:
-        bounds = bounds[0] / unit, bounds[1] / unit
-    scores = {}
-    for name in names:
-        of_readings = _score(X[measured], values, name, None if name is None else bounds)
-        log_density, residual = np.full((2, len(y)), np.nan)
-        log_density[measured], residual[measured] = of_readings.log_density, of_readings.residual
+@dataclass(frozen=True)
+class _Candidates:
+    """The readings of one output, and its candidate transforms with the transformed readings."""
+
+    names: list[str | None]
+    measured: Bool[Array, " N"]
+    values: Float[Array, " n"]
+    scalers: list[OutputScaler]  # empty if there is a single candidate, which needs no score
+    z: Float[Array, "n C"]
+
+    @classmethod
+    def fit(cls, y: Float[Array, " N"], bounds: Interval | None) -> "_Candidates":
+        """Fit all candidate transforms to the readings y, of which NaN are missing."""
+        measured = ~np.isnan(y)
+        values = y[measured]
+        names = candidates(values, bounds)
+        if len(names) == 1:
+            return cls(names, measured, values, [], np.empty((len(values), 0)))
+        unit = mean_and_std(values[:, None])[1][0]  # In other units, densities could overflow.
+        values = values / unit
+        if bounds is not None:
+            bounds = bounds[0] / unit, bounds[1] / unit
+        scalers = [
+            OutputScaler.fit(values[:, None], name, bounds=None if name is None else bounds)
+            for name in names
+        ]
+        z = [scaler.standardise(values[:, None])[:, 0] for scaler in scalers]
+        return cls(names, measured, values, scalers, np.column_stack(z))
+
+    @property
+    def normal_scores(self) -> Float[Array, " N"]:
+        """Normal scores of the readings, and NaN for missing readings."""
+        scores = np.full(len(self.measured), np.nan)
+        scores[self.measured] = self.z[:, self.names.index("normal-score")]
+        return scores
+
+
+class _ExactOnSomeSites(Exact):
+    """Learner that uses at most `FIT_SITES` readings of an output."""
+
+    def select_sites(self, table: Observations) -> Observations:
+        return table.at(table.subsample(FIT_SITES))
+
+
+def _fit_scores(X: Float[Array, "N P"], outputs: Sequence[_Candidates]) -> list[Latent | None]:
+    """Fit a kernel and a noise variance to the normal scores of outputs with several candidates."""
+    scores = [output.normal_scores for output in outputs if output.scalers]
+    if not scores:
+        return [None] * len(outputs)
+    fitted = fit_latents(
+        Observations.from_table(X, np.column_stack(scores)),
+        [Matern(nu=0.5)] * len(scores),
+        _ExactOnSomeSites(),
+        n_restarts=N_RESTARTS,
+        max_iter=MAX_ITER,
+        rng=np.random.default_rng(0),
+    )
+    latents = iter(fitted)
+    return [next(latents) if output.scalers else None for output in outputs]
+
+
+def _score_candidates(problem: tuple[Array, _Candidates, Latent | None]) -> Scores:
+    """Score every candidate transform of an output by predicting each reading from the others."""
+    X, output, latent = problem
+    if latent is None:
+        zeros = np.zeros(len(output.measured))
+        return {name: LeftOutScores(zeros, zeros) for name in output.names}
+    residuals, variances = leave_one_out(X[output.measured], output.z, latent)
+    n, scores = len(output.values), {}
+    for name, scaler, z, r, variance in zip(
+        output.names, output.scalers, output.z.T, residuals.T, variances.T, strict=True
+    ):
+        left_out = GaussianMixture((z - r)[None, :, None], variance[None, :, None, None])
+        log_density, residual = np.full((2, len(output.measured)), np.nan)
+        log_density[output.measured] = scaler.log_density(left_out, output.values[:, None])[:, 0]
+        log_density -= scaler.transforms[0].n_parameters / n
+        residual[output.measured] = r / np.sqrt(variance)
         scores[name] = LeftOutScores(log_density, residual)
     return scores
 
 
-def _score(
-    X: Array, y: Float[Array, " n"], name: str | None, bounds: Interval | None
-) -> LeftOutScores:
-    """Score a transform by predicting every reading of an output from its other readings."""
-    scaler = OutputScaler.fit(y[:, None], name, bounds=bounds)
-    z = scaler.standardise(y[:, None])
-    table = Observations.from_table(X, z)
-    latent = fit_latents(
-        table,
-        [Matern(nu=0.5)],
-        n_restarts=N_RESTARTS,
-        max_iter=MAX_ITER,
-        rng=np.random.default_rng(0),
-    )[0]
-    model = LMCModel((latent.kernel,), np.ones((1, 1, 1, 1)), np.array([[latent.noise]]))
-    left_out = leave_out(table, np.arange(len(y))[None], model)
-    log_density = scaler.log_density(left_out, y[:, None])[:, 0]
-    residual = (z[:, 0] - left_out.mean[0, :, 0]) / np.sqrt(left_out.cov[0, :, 0, 0])
-    return LeftOutScores(log_density - scaler.transforms[0].n_parameters / len(y), residual)
+def leave_one_out(
+    X: Float[Array, "n P"], z: Float[Array, "n C"], latent: Latent
+) -> tuple[Float[Array, "n C"], Float[Array, "n C"]]:
+    """Return residual and variance of each reading given the others, for each column of z.
+
+    The covariance is that of the latent, multiplied by the factor for which the squares of the
+    standardised residuals have mean 1.
+    """
+    covariance = kernel_matrix(latent.kernel, X)
+    diagonal(covariance)[...] += latent.noise
+    P = cholesky(covariance).checked("covariance of the readings").inverse()
+    precision = np.diagonal(P)[:, None]
+    residuals = P @ z / precision
+    factor = (residuals**2 * precision).mean(axis=0)
+    return residuals, factor / precision
 
 
 def _simplest(scores: list[Scores], chosen: list[str | None], d: int) -> str | None:

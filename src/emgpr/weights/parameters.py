@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -98,10 +99,15 @@ class ParameterVector:
         listed = () if in_order else tuple(sorted(range(len(names)), key=lambda i: places[i]))
         return cls(start, noise, bounds, tuple(names), listed)
 
+    @cached_property
+    def kernel_sizes(self) -> tuple[int, ...]:
+        """Number of log hyper-parameters of each kernel."""
+        return tuple(kernel.n_dims for kernel in self.start.kernels)
+
     @property
     def n_kernel_parameters(self) -> int:
         """Number of log hyper-parameters of the kernels, which come first in the vector."""
-        return sum(kernel.n_dims for kernel in self.start.kernels)
+        return sum(self.kernel_sizes)
 
     def pack(
         self, parameters: LMCParameters, W: Float[Array, "..."] | None = None
@@ -118,8 +124,8 @@ class ParameterVector:
 
         `W` is returned as the weights if the vector contains none.
         """
-        sizes = [kernel.n_dims for kernel in self.start.kernels]
-        *thetas, noise, weights = np.split(vector, np.cumsum([*sizes, self.noise.size]))
+        ends = np.cumsum([*self.kernel_sizes, self.noise.size])
+        *thetas, noise, weights = np.split(vector, ends)
         return thetas, noise, weights.reshape(W.shape) if len(weights) else W
 
     def unpack(

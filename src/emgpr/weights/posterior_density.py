@@ -17,7 +17,7 @@ Array = np.ndarray
 MAX_VARIANCE_SITES = 500  # sites at which the mean variance of a nonstationary kernel is computed
 # Blocks from which an information matrix is computed in a search: at least this number, and this
 # number of rows for each parameter.
-MIN_INFORMATION_BLOCKS, INFORMATION_ROWS_PER_PARAMETER = 256, 40
+MIN_INFORMATION_BLOCKS, INFORMATION_ROWS_PER_PARAMETER = 64, 20
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,15 @@ class PosteriorDensity:
         of_W = self.vector.start.mask_gradient(of_W)
         return value, np.concatenate([of_theta, of_vector, of_W.ravel()])
 
-    def log_likelihood(self, x: Float[Array, " p"]) -> float:
-        """Return the log-likelihood without the prior."""
+    def log_prior(self, x: Float[Array, " p"]) -> float:
+        """Return the log density of the priors, which is 0 without priors."""
+        if not self.weak_prior:
+            return 0.0
         theta, noise_vector, W = self._split(x)
         noise = self.vector.noise.matrix(noise_vector)
-        return self.growth * self.table.evaluate(theta, W, noise).value
+        variance, _ = self._kernel_variances(theta)
+        of_sills = self._sill_prior(W, noise, variance[:, None]).value
+        return float(noise_prior(self.variances, True)(noise)[0]) + float(of_sills)
 
     def information(
         self, x: Float[Array, " p"], iteration: int | None = None
@@ -139,7 +143,7 @@ class PosteriorDensity:
         """Return the mean variance of each kernel over the sites, and its derivatives."""
         kernels = self.vector.start.kernels
         variance, slopes = np.ones(len(kernels)), np.zeros((len(kernels), len(theta)))
-        starts = np.cumsum([0, *(kernel.n_dims for kernel in kernels)])
+        starts = np.cumsum([0, *self.vector.kernel_sizes])
         for q, kernel in enumerate(kernels):
             if not _has_unit_variance(kernel):
                 x = self.table.sample_sites(MAX_VARIANCE_SITES)

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
-from joblib import cpu_count
 from scipy.spatial import KDTree
 
+from emgpr.arrays import allowed_threads
 from emgpr.checkpoint import digest
 from emgpr.covariance import VecchiaTable
 from emgpr.kernels import distance_scales
@@ -27,7 +27,13 @@ from emgpr.noise import output_variances
 from emgpr.observations import Observations
 from emgpr.parallel import DEFAULT_EXECUTION, Execution
 from emgpr.progress import iteration_progress
-from emgpr.scoring import MAX_SCORING, ScoringState, as_optimize_result, maximise_by_scoring
+from emgpr.scoring import (
+    MAX_SCORING,
+    ScoringState,
+    as_optimize_result,
+    evaluate_start,
+    maximise_by_scoring,
+)
 from emgpr.weights.fit import FittedWeights
 from emgpr.weights.joint import RefinedModel, Stage, is_noise, move_to_noise
 from emgpr.weights.parameters import LMCParameters, ParameterVector
@@ -38,20 +44,21 @@ MakeVector = Callable[[LMCParameters], ParameterVector]
 
 # Neighbours and rows of a block: at most MAX_NEIGHBOURS and about MAX_ROWS, but at least
 # MIN_NEIGHBOURS; more for small tables, whose blocks may have SMALL_TABLE_OPERATIONS in total.
-MAX_NEIGHBOURS, MIN_NEIGHBOURS, MAX_ROWS = 15, 5, 256
-SMALL_TABLE_OPERATIONS = 2e7
+MAX_NEIGHBOURS, MIN_NEIGHBOURS, MAX_ROWS = 15, 5, 128
+SMALL_TABLE_OPERATIONS = 1e7
 COARSE_NEIGHBOURS = 6  # in the first two stages
 FIRST_SITES, COARSE_BLOCKS = 400, 2000  # largest numbers in the first and in the second stage
 LATE_DAMPING = 0.1  # in the third stage, which starts close to the maximum
 MAX_FINAL_BLOCKS = 20_000  # from which the information at the end is computed
 LATE_SCORING = 3  # iterations of the third stage that use the information matrix only
+MIN_LATE_ITERATIONS = 2  # on all blocks, if the third stage begins with parts of them
 GROWTH = 8  # factor by which the number of blocks grows in the third stage
 HELD_OUT = 5  # one in this many sites is held out in the first stage
 MIN_HELD_OUT = 8  # with fewer held-out sites, the posterior density alone is compared
 FIRST_ITERATIONS = 12
 NEW_SHARE = 0.4  # of a new information matrix in the average, if it is computed from some blocks
 # Stop if the expected gain for each reading is less: in the three stages.
-FIRST_TOLERANCE, COARSE_TOLERANCE, TOLERANCE = 2e-2, 1e-2, 1e-3
+FIRST_TOLERANCE, COARSE_TOLERANCE, TOLERANCE = 2e-2, 3e-3, 1e-3
 # With few sites, further iterations are cheap, and the parameters change the predictions more.
 SMALL_TABLE_SITES, SMALL_TABLE_TOLERANCE = 100, 1e-5
 
@@ -60,7 +67,7 @@ def automatic_neighbours(N: int, D: int) -> int:
     """Return the number of neighbours for a table with N sites and D outputs.
 
     >>> [automatic_neighbours(*size) for size in ((30, 3), (359, 3), (10**6, 3), (606, 30))]
-    [29, 17, 15, 8]
+    [29, 15, 15, 5]
     """
     few = max(MIN_NEIGHBOURS, min(MAX_NEIGHBOURS, round(MAX_ROWS / D) - 1))
     affordable = int((3 * SMALL_TABLE_OPERATIONS / max(N, 1)) ** (1 / 3) / D) - 1
@@ -75,7 +82,8 @@ class JointFit:
     density: PosteriorDensity
     result: ScoringState
     values: list[float]  # log posterior density at the start of the last stage and after each step
-    information: Float[Array, "p p"]  # at the end, including the curvature of the priors
+    # At the end, including the curvature of the priors; None if it is not needed.
+    information: Float[Array, "p p"] | None
 
 
 def fit_jointly(
@@ -86,10 +94,13 @@ def fit_jointly(
     n_neighbours: int,
     weak_prior: bool,
     max_iter: int,
+    with_information: bool = True,
     execution: Execution = DEFAULT_EXECUTION,
 ) -> JointFit:
     """Maximise the log posterior density from the most promising starting point."""
-    search = _Search(observations, make_vector, weak_prior, max_iter, execution)
+    search = _Search(
+        observations, make_vector, weak_prior, max_iter, with_information, execution
+    )  # fmt: skip
     few = min(COARSE_NEIGHBOURS, n_neighbours)
     name = next(iter(points))
     parameters = points[name]
@@ -110,13 +121,16 @@ def refine_with_vecchia(
     correlated: bool,
     weak_prior: bool,
     max_iter: int,
+    with_information: bool = True,
     output_names: Sequence[str] | None = None,
     latent_numbers: Sequence[int] | Int[Array, " Q"] | None = None,
     execution: Execution = DEFAULT_EXECUTION,
 ) -> RefinedModel:
     """Optimise all parameters jointly, from the best of the starting points.
 
-    If the noise can be correlated, latent processes that turn out to be noise are added to it.
+    If the noise can be correlated, latent processes that turn out to be noise are added to it. With
+    `with_information`, the result contains the information matrix, from which predictions derive
+    the uncertainty of the parameters.
     """
 
     reference = next(iter(points.values())).noise  # of step 1, which determines the bounds
@@ -133,14 +147,16 @@ def refine_with_vecchia(
 
     fit = fit_jointly(
         observations, points, make_vector, n_neighbours=n_neighbours, weak_prior=weak_prior,
-        max_iter=max_iter, execution=execution,
+        max_iter=max_iter, with_information=with_information, execution=execution,
     )  # fmt: skip
     if correlated:
         W = fit.parameters.W[None]
         noisy = is_noise(fit.parameters, W, observations)
         if noisy.any():
             parameters, W = move_to_noise(fit.parameters, W, noisy, observations)
-            search = _Search(observations, make_vector, weak_prior, max_iter, execution)
+            search = _Search(
+                observations, make_vector, weak_prior, max_iter, with_information, execution
+            )
             other = search.finish(replace(parameters, W=W[0]), n_neighbours)
             if other.result.value >= fit.result.value - noisy.sum() * W[0, 0].size:
                 fit = other
@@ -151,7 +167,7 @@ def _as_refined_model(fit: JointFit, max_iter: int) -> RefinedModel:
     end, vector, W = fit.result, fit.density.vector, fit.parameters.W
     members = FittedWeights(
         W[None],
-        np.array([fit.density.log_likelihood(end.x)]),
+        np.array([end.value - fit.density.log_prior(end.x)]),
         np.array([end.converged]),
         np.array([end.n_iter]),
     )
@@ -184,6 +200,7 @@ class _Search:
     make_vector: MakeVector
     weak_prior: bool
     max_iter: int
+    with_information: bool
     execution: Execution
 
     def density(
@@ -205,8 +222,8 @@ class _Search:
             distance_scales(parameters.kernels, self.observations.x.shape[1]),
             sites,
             n_blocks=n_blocks,
-            device=self.execution.device,
-            workers=cpu_count() if N > COARSE_BLOCKS else 1,
+            workers=allowed_threads() if N > COARSE_BLOCKS else 1,
+            execution=self.execution,
         )
         growth = (N if sites is None else len(sites)) / len(table.blocks)
         variances = output_variances(self.observations)
@@ -221,6 +238,7 @@ class _Search:
         label: str,
         *,
         max_iter: int | None = None,
+        min_iter: int = 0,
         damping: float = 1.0,
         n_scoring: int = MAX_SCORING,
     ) -> tuple[ScoringState, list[float]]:
@@ -233,8 +251,12 @@ class _Search:
             key = (x0, density.table.blocks, vector.start.kernels, vector.start.free, tolerance)
             name = f"Joint optimisation: {label} {digest(*key, max_iter, vector.noise)}"
             resume, values = checkpoint.find(name) or (None, [])
-        if not values:
-            values = [float(density(x0)[0])]
+        bounds = vector.bounds_around(x0)
+        if resume is None:
+            resume = evaluate_start(
+                density, density.information, x0, bounds=bounds, damping=damping
+            )  # fmt: skip
+            values = [resume.value]
         threshold = tolerance * density.n_readings
         label = f"Joint optimisation: {label}"
         with iteration_progress(label, max_iter, threshold, self.execution.verbose) as show:
@@ -246,10 +268,10 @@ class _Search:
                     checkpoint.keep(name, (state, values))
 
             result = maximise_by_scoring(
-                density, density.information, x0, bounds=vector.bounds_around(x0),
-                scale=density.n_readings, tolerance=tolerance, max_iter=max_iter, damping=damping,
-                new_share=NEW_SHARE if density.information_blocks else 1.0, n_scoring=n_scoring,
-                callback=record, initial_state=resume,
+                density, density.information, x0, bounds=bounds, scale=density.n_readings,
+                tolerance=tolerance, max_iter=max_iter, min_iter=min_iter, n_scoring=n_scoring,
+                new_share=NEW_SHARE if density.information_blocks else 1.0, callback=record,
+                initial_state=resume,
             )  # fmt: skip
         if checkpoint.path is not None:
             checkpoint.keep(name, (result, values))
@@ -305,7 +327,7 @@ class _Search:
         while n * 2 < N:
             density = self.density(parameters, n_neighbours, n_blocks=n)
             result, _ = self.run(
-                density, parameters, COARSE_TOLERANCE, f"{n} of {N} sites", damping=LATE_DAMPING
+                density, parameters, TOLERANCE, f"{n} of {N} sites", damping=LATE_DAMPING
             )
             parameters, n = unpack(density, result.x), n * GROWTH
         density = self.density(parameters, n_neighbours)
@@ -314,9 +336,12 @@ class _Search:
             parameters,
             TOLERANCE if N > SMALL_TABLE_SITES else SMALL_TABLE_TOLERANCE,
             "all sites",
+            min_iter=MIN_LATE_ITERATIONS if n > COARSE_BLOCKS else 0,
             damping=LATE_DAMPING,
             n_scoring=LATE_SCORING,
         )
-        sample = density.on_subset(MAX_FINAL_BLOCKS, np.random.default_rng(0))
-        information = sample.information(result.x)
+        information = None
+        if self.with_information:
+            sample = density.on_subset(MAX_FINAL_BLOCKS, np.random.default_rng(0))
+            information = sample.information(result.x)
         return JointFit(unpack(density, result.x), density, result, values, information)
