@@ -3,9 +3,18 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import norm
 
-from emgpr.conditional import CRITERIA, Regression, RegressionKernel, RegressionRows, fit_regression
+from emgpr.conditional import (
+    CRITERIA,
+    FittedRegression,
+    Regression,
+    RegressionKernel,
+    RegressionRows,
+    fit_regression,
+)
 from emgpr.conditional.fit import negative_log_posterior, search_space
+from emgpr.conditional.scores import split_into_blocks
 from tests.finite_differences import assert_is_the_gradient
 
 
@@ -74,6 +83,26 @@ def test_more_known_outputs_than_readings(criterion, rng):
     mean, variance = Regression(kernel, fitted, train, y[:15]).predict(test)
     assert np.mean((mean - y[15:]) ** 2) < 0.25 * np.var(y[15:])
     assert np.mean(np.abs(mean - y[15:]) < 2 * np.sqrt(variance)) > 0.85
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_a_linear_regression_has_no_smooth_part(criterion, rng):
+    rows, y = simulated(rng, n=40)
+    fitted = fit_regression(RegressionKernel(), rows, y, 30, criterion, True)
+    assert np.exp(fitted.theta[1]) < 1e-5
+    assert not fitted.directions[:, 1:3].any()  # fixed parameters are certain
+    assert fit_regression(RegressionKernel(), rows, y, 30, criterion).directions[:, 2].any()
+
+
+def test_the_density_of_left_out_blocks_is_the_mean_over_readings(rng):
+    kernel, (rows, y) = RegressionKernel(), simulated(rng, n=40)
+    fitted = fit_regression(kernel, rows, y, 20)
+    sets = np.empty(40, int)
+    for label, block in enumerate(split_into_blocks(rows.x)):
+        sets[block] = label
+    plug_in = FittedRegression(fitted.theta, fitted.directions[:0])
+    mean, variance = Regression(kernel, plug_in, rows, y).leave_out(sets, np.arange(40))
+    assert_allclose(fitted.left_out, norm(mean, np.sqrt(variance)).logpdf(y).mean())
 
 
 def test_large_tables_are_fitted_to_a_subsample(rng, monkeypatch):

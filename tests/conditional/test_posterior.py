@@ -1,10 +1,13 @@
 """The posterior: which outputs are known decides which model predicts."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
 from emgpr import ConditionalGP, IndependentGP
@@ -74,10 +77,11 @@ def test_where_others_are_known_a_regression_predicts(given):
 
 
 def mixture(given, question, new):
-    """Mean and variance of the mixture of the two regressions at one row."""
-    one, other = (member.predict(new) for member in given.members(question))
-    mean, variance = (0.5 * (a[0] + b[0]) for a, b in zip(one, other, strict=True))
-    return mean, variance + 0.25 * (one[0][0] - other[0][0]) ** 2
+    """Mean and variance of the mixture of the four regressions at one row."""
+    density = np.exp([fitted.left_out for fitted in given.regressions.fitted[question]])
+    weights = density**2 / (density**2).sum()
+    means, variances = np.array([m.predict(new) for m in given.members(question)])[..., 0].T
+    return weights @ means, weights @ (variances + means**2) - (weights @ means) ** 2
 
 
 def test_a_known_output_is_predicted_by_its_own_process(given, own):
@@ -94,7 +98,9 @@ def test_training_readings_at_a_location_are_known(given):
     assert_allclose(implicit.cov, explicit.cov, atol=1e-15)
     signal = given.predict(X[:12], include_noise=False)
     assert_allclose(signal.mean[..., 1], implicit.mean[..., 1])
-    noise = np.mean([np.exp(f.theta[5]) for f in given.regressions.fitted[1, (0, 2)]])
+    noise = given.regressions.weights((1, (0, 2))) @ [
+        np.exp(f.theta[5]) for f in given.regressions.fitted[1, (0, 2)]
+    ]
     # The uncertainty of the noise is added to predictions of readings, too.
     assert np.all(implicit.cov[0, :, 1, 1] - signal.cov[0, :, 1, 1] > 0.99 * noise)
 
@@ -208,7 +214,7 @@ def test_a_constant_output_needs_no_regression():
 
 def test_too_many_readings_are_refused(given, monkeypatch):
     monkeypatch.setattr(posterior, "MAX_READINGS", 20)
-    with pytest.raises(ValueError, match=r"Output 1 has 28 readings; .* at most 20\. Fit"):
+    with pytest.raises(ValueError, match=r"Output '1' has 28 readings; .* at most 20\. Fit"):
         given.readings((1, (0,)))
 
 
@@ -226,4 +232,30 @@ def test_questions_are_answered_from_any_process(given):
     """A worker needs the same posterior."""
     assert given.for_worker() is given
     given.fit_regressions([(0, (1, 2))], DEFAULT_EXECUTION)
-    assert [type(member) for member in given.members((0, (1, 2)))] == [Regression, Regression]
+    assert [type(member) for member in given.members((0, (1, 2)))] == 4 * [Regression]
+
+
+def test_a_search_that_does_not_converge_is_reported_once_for_each_regression():
+    table = pd.DataFrame(Y, columns=["Cd", "Ni", "Zn"])
+    model = ConditionalGP(**SETTINGS | {"max_iter": 1}).fit(X, table)
+    known = pd.DataFrame([[np.nan, 0.5, 0.2]], columns=table.columns)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.predict(NEW[:1], observed=known)
+        model.predict(NEW[:1], observed=known, return_std=True)
+    (warning,) = [w for w in caught if issubclass(w.category, ConvergenceWarning)]
+    assert warning.filename == __file__
+    assert str(warning.message) == (
+        "Regression of output 'Cd' on known outputs 'Ni', 'Zn': the search for its parameters did "
+        "not converge within max_iter=1; increase max_iter and fit the model again."
+    )
+
+
+def test_a_search_that_converges_is_not_reported():
+    model = ConditionalGP(**SETTINGS | {"max_iter": 200}).fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(NEW, observed=KNOWN)
+    members = [f for pair in model.posterior_.regressions.fitted.values() for f in pair]
+    assert members
+    assert all(fitted.converged for fitted in members)

@@ -14,8 +14,8 @@ KERNEL = RegressionKernel()
 @pytest.fixture
 def state(rng):
     members = tuple(
-        FittedRegression(rng.normal(size=6), rng.normal(size=(4, 6)), converged)
-        for converged in (False, True)
+        FittedRegression(rng.normal(size=6), rng.normal(size=(4, 6)), converged, -0.5)
+        for converged in (False, True, True, True)
     )
     return regressions_state(RegressionSet(9, fitted={(1, (0, 2)): members}))
 
@@ -26,7 +26,8 @@ def test_regressions_are_read_as_they_were_stored(state):
     for fitted, stored in zip(members, state[0]["members"], strict=True):
         assert_array_equal(fitted.theta, stored["theta"])
         assert_array_equal(fitted.directions, stored["directions"])
-    assert [fitted.converged for fitted in members] == [False, True]
+    assert [fitted.converged for fitted in members] == [False, True, True, True]
+    assert [fitted.left_out for fitted in members] == 4 * [-0.5]
 
 
 @pytest.mark.parametrize(
@@ -40,8 +41,8 @@ def test_regressions_are_read_as_they_were_stored(state):
         ({"known": np.array([0, 7])}, "not distinct integers"),
         ({"known": [0, 2]}, "not an array"),
         ({"members": 3}, "not a list"),
-        ({"members": []}, "lacks the parameters of a criterion"),
-        ({"members": [1, 2]}, "not a dict"),
+        ({"members": []}, "lacks the parameters of a member"),
+        ({"members": [1, 2, 3, 4]}, "not a dict"),
         ({"more": 1}, "missing or unknown"),
     ],
 )
@@ -58,6 +59,8 @@ def test_invalid_regressions_are_refused(state, change, message):
         ({"theta": np.full(6, 99.0)}, "too large"),
         ({"directions": np.zeros((2, 7))}, "'directions' has shape"),
         ({"converged": 1}, "neither true nor false"),
+        ({"left_out": np.inf}, "not a finite number"),
+        ({"left_out": "-1"}, "not a finite number"),
         ({"more": 1}, "missing or unknown"),
     ],
 )

@@ -14,17 +14,19 @@ with a few parameters for each set of known outputs. `RegressionKernel` is this 
 regressions of all outputs with their own processes, which predict where nothing is known.
 
 The parameters are fitted twice: by maximum likelihood, which is decided by the fine detail of dense
-readings, and by the density of left-out blocks, which asks what a gap asks. Predictions are a
-mixture of both in equal parts.
+readings, and by the density of left-out blocks, which resembles prediction in a gap; and each with
+and without the smooth function g. Predictions are a mixture of these four members, weighted by the
+density of left-out blocks.
 """
 
-from emgpr.conditional.fit import CRITERIA, FittedRegression, fit_regression
+from emgpr.conditional.fit import CRITERIA, MEMBERS, FittedRegression, fit_regression
 from emgpr.conditional.kernel import RegressionKernel, RegressionRows
 from emgpr.conditional.posterior import ConditionalPosterior, RegressionSet
 from emgpr.conditional.regression import Regression
 
 __all__ = [
     "CRITERIA",
+    "MEMBERS",
     "ConditionalPosterior",
     "FittedRegression",
     "Regression",

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from emgpr.arrays import CholeskyFactor, cholesky, eigh
 from emgpr.conditional.kernel import RegressionKernel, RegressionRows
 from emgpr.conditional.scores import (
+    BLOCK_WEIGHT,
     left_out_density,
     log_likelihood,
     split_into_blocks,
@@ -28,6 +29,8 @@ Array = np.ndarray
 Score = Callable[[CholeskyFactor, Array], tuple[float, Array]]
 
 CRITERIA = ("likelihood", "blocks")
+# Members of the mixture that predicts: criterion, and whether there is no smooth part.
+MEMBERS = tuple((criterion, linear) for linear in (False, True) for criterion in CRITERIA)
 # Numbers of readings from which starting points and parameters are estimated. Larger tables are
 # replaced by a subsample of random readings and their nearest neighbours.
 START_READINGS, FIT_READINGS = 128, 600
@@ -56,11 +59,13 @@ class FittedRegression:
 
     The rows of `directions` are the principal axes of the parameters' approximate posterior
     distribution (Laplace's approximation), multiplied by the standard deviations along them.
+    `left_out` is the mean log density of a reading when its block of neighbours is left out.
     """
 
     theta: Float[Array, " p"]
     directions: Float[Array, "r p"]
     converged: bool = True
+    left_out: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -79,14 +84,16 @@ def fit_regression(
     y: Float[Array, " n"],
     max_iter: int,
     criterion: str = "likelihood",
+    linear: bool = False,
 ) -> FittedRegression:
     """Fit the parameters to standardised readings y, and approximate their uncertainty.
 
-    `criterion` is one of `CRITERIA`. The prior has the weight of a few readings. The search starts
-    from several combinations of the residual process's length-scale and the noise on a subsample,
-    and continues from the best ends.
+    `criterion` is one of `CRITERIA`. If `linear` is True, there is no smooth part: its variance is
+    fixed at the lower bound, which is negligible. The prior has the weight of a few readings. The
+    search starts from several combinations of the residual process's length-scale and the noise on
+    a subsample, and continues from the best ends.
     """
-    space = search_space(kernel, rows)
+    space = search_space(kernel, rows, linear)
     few, many = (_subsample(rows, y, n) for n in (START_READINGS, FIT_READINGS))
     objective = negative_log_posterior(kernel, rows.at(few), y[few], space, criterion)
     start = minimize(
@@ -101,7 +108,21 @@ def fit_regression(
     )  # fmt: skip
     i = int(np.argmin(end.value))
     directions = _directions(objective, end.x[i], space.bounds) * np.sqrt(len(many) / len(y))
-    return FittedRegression(end.x[i], directions, bool(end.converged[i]))
+    left_out = mean_left_out_density(kernel, end.x[i], rows.at(many), y[many])
+    return FittedRegression(end.x[i], directions, bool(end.converged[i]), left_out)
+
+
+def mean_left_out_density(
+    kernel: RegressionKernel,
+    theta: Float[Array, " p"],
+    rows: RegressionRows,
+    y: Float[Array, " n"],
+) -> float:
+    """Return the mean log density of readings y, each given the readings in other blocks."""
+    K, _ = kernel.evaluate(theta, rows)
+    factor = cholesky(K).checked("covariance of a regression on known outputs")
+    total, _ = left_out_density(split_into_blocks(rows.x), factor, y)
+    return total / (BLOCK_WEIGHT * len(y))
 
 
 def negative_log_posterior(
@@ -149,8 +170,13 @@ def _negative_log_posterior(
     return 0.5 * float(deviation @ difference) - value - float(log_prior), gradient
 
 
-def search_space(kernel: RegressionKernel, rows: RegressionRows) -> RegressionSearchSpace:
-    """Return starting values, bounds and priors of the parameters for readings at these rows."""
+def search_space(
+    kernel: RegressionKernel, rows: RegressionRows, linear: bool = False
+) -> RegressionSearchSpace:
+    """Return starting values, bounds and priors of the parameters for readings at these rows.
+
+    If `linear` is True, the parameters of the smooth part are fixed, and its variance is small.
+    """
     spacing, extent = typical_distances(rows.x)
     bounds = {
         "smooth_scale": np.log([0.2, 20.0]),
@@ -158,6 +184,9 @@ def search_space(kernel: RegressionKernel, rows: RegressionRows) -> RegressionSe
         "noise": np.log([1e-8, 7.0]),
         "varying_scale": np.log([0.05 * extent, 10 * extent]),
     }
+    if linear:
+        bounds["smooth"] = np.full(2, LOG_VARIANCE_BOUNDS[0])
+        bounds["smooth_scale"] = np.log(np.full(2, PRIORS["smooth_scale"][0]))
     prior = {name: (np.log(median), deviation) for name, (median, deviation) in PRIORS.items()}
     prior["varying_scale"] = (
         prior["varying_scale"][0] + np.log(extent),

@@ -1,20 +1,23 @@
 """The posterior of outputs that are predicted from the outputs known at the same location."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from sklearn.exceptions import ConvergenceWarning
 
 from emgpr.arrays import limit_threads
-from emgpr.conditional.fit import CRITERIA, FittedRegression, fit_regression
+from emgpr.conditional.fit import MEMBERS, FittedRegression, fit_regression
 from emgpr.conditional.kernel import RegressionKernel, RegressionRows
 from emgpr.conditional.regression import Predicted, Regression
+from emgpr.conditional.scores import mixture_weights
 from emgpr.kernels import distance_scales
 from emgpr.observations import Observations
 from emgpr.parallel import DEFAULT_EXECUTION, Execution, parallel_map
 from emgpr.prediction import GaussianMixture, LMCPosterior, sample_gaussian
+from emgpr.user_warnings import warn
 
 Array = np.ndarray
 Question = tuple[int, tuple[int, ...]]  # an output, and the other outputs that are known
@@ -26,15 +29,36 @@ MAX_READINGS = 4000  # of an output; covariances of its readings are dense
 class RegressionSet:
     """The covariance of all regressions, and those fitted so far, by output and known outputs.
 
-    Each regression has two sets of parameters, one for each of `CRITERIA`, which predict with
-    equal weights.
+    Each regression has four sets of parameters, one for each of `MEMBERS`. Predictions are a
+    mixture of these, with `weights` by how well each predicts left-out blocks.
     """
 
     n_sites: int  # number of training sites, which precede readings at new locations
+    names: Sequence[str] = ()  # of the outputs, for messages
     kernel: RegressionKernel = field(default_factory=RegressionKernel)
     max_iter: int = 120
     parameter_uncertainty: bool = True
     fitted: dict[Question, tuple[FittedRegression, ...]] = field(default_factory=dict)
+
+    def weights(self, question: Question) -> Float[Array, " members"]:
+        """Return the weight of each member in the mixture."""
+        return mixture_weights([member.left_out for member in self.fitted[question]])
+
+    def name(self, d: int) -> str:
+        """Return the name of an output as it appears in messages, or its number."""
+        return repr(self.names[d]) if self.names else str(d)
+
+    def warn_if_not_converged(self, question: Question) -> None:
+        """Issue a warning if the search for the parameters of a regression did not converge."""
+        d, known = question
+        if not all(fitted.converged for fitted in self.fitted[question]):
+            warn(
+                f"Regression of output {self.name(d)} on known outputs "
+                f"{', '.join(self.name(k) for k in known)}: the search for its parameters did not "
+                f"converge within max_iter={self.max_iter}; increase max_iter and fit the model "
+                "again.",
+                ConvergenceWarning,
+            )
 
 
 @dataclass(frozen=True)
@@ -84,6 +108,8 @@ class ConditionalPosterior(LMCPosterior):
             with limit_threads(max(len(rows) for rows, _ in data)):
                 found = parallel_map(fit, data, execution, label="Regressions on known outputs")
             self.regressions.fitted.update(zip(missing, found, strict=True))
+            for question in missing:
+                self.regressions.warn_if_not_converged(question)
 
     def readings(self, question: Question) -> tuple[RegressionRows, Float[Array, " n"]]:
         """Return the rows where an output was measured, with its readings there."""
@@ -91,9 +117,9 @@ class ConditionalPosterior(LMCPosterior):
         sites = np.flatnonzero(self.observations.observed[d])
         if len(sites) > MAX_READINGS:
             raise ValueError(
-                f"Output {d} has {len(sites)} readings; a regression on known outputs can use at "
-                f"most {MAX_READINGS}. Fit the model to fewer rows, or use EMGPR, which predicts "
-                "from nearby readings."
+                f"Output {self.regressions.name(d)} has {len(sites)} readings; a regression on "
+                f"known outputs can use at most {MAX_READINGS}. Fit the model to fewer rows, or "
+                "use EMGPR, which predicts from nearby readings."
             )
         values, variances = self.observations.cached("imputed", self._impute)
         rows = RegressionRows.build(
@@ -104,7 +130,7 @@ class ConditionalPosterior(LMCPosterior):
         return rows, self.observations.y[d, sites]
 
     def members(self, question: Question) -> list[Regression]:
-        """Return the regression for each criterion, conditioned on all readings of its output."""
+        """Return the regression of each member, conditioned on all readings of its output."""
         rows, y = self.readings(question)
         members = self.regressions.fitted[question]
         if not self.regressions.parameter_uncertainty:
@@ -127,7 +153,7 @@ class ConditionalPosterior(LMCPosterior):
                 member.predict(new, include_noise=include_noise, with_variance=with_cov)
                 for member in self.members(question)
             ]
-            _replace(mean, cov, rows, question[0], predicted)
+            _replace(mean, cov, rows, question[0], predicted, self.regressions.weights(question))
         return GaussianMixture(mean, cov)
 
     def sample_given(
@@ -141,11 +167,13 @@ class ConditionalPosterior(LMCPosterior):
     ) -> Float[Array, "n M D"]:
         """Draw samples from the distribution that `predict_given` predicts."""
         drawn = super().sample_given(x, sample, n, rng, include_noise, execution)
-        # A draw uses the same criterion wherever an output is predicted by regressions.
-        chosen = rng.integers(len(CRITERIA), size=(self.n_outputs, n))
+        # With equal weights, a draw uses the same member wherever an output is predicted.
+        chosen = rng.uniform(size=(self.n_outputs, n))
         for question, rows, new in self._asked(x, sample, execution):
+            ends = np.cumsum(self.regressions.weights(question))[:-1]
+            chosen_member = np.searchsorted(ends, chosen[question[0]])
             for i, member in enumerate(self.members(question)):
-                draws = np.flatnonzero(chosen[question[0]] == i)
+                draws = np.flatnonzero(chosen_member == i)
                 mean, cov = member.joint(new, include_noise=include_noise)
                 drawn[draws[:, None], rows, question[0]] = mean + sample_gaussian(
                     cov, len(draws), rng
@@ -172,6 +200,7 @@ class ConditionalPosterior(LMCPosterior):
             if question not in self.regressions.fitted:
                 continue
             d, labels = question[0], sets[question[0], sites[rows]]
+            weights = self.regressions.weights(question)
             others = np.arange(self.n_outputs) != d
             shared = np.isin(labels, sets[others][self.observations.observed[others]])
             alone = rows[~shared]
@@ -180,11 +209,11 @@ class ConditionalPosterior(LMCPosterior):
                 at = np.searchsorted(read, sites[alone])
                 labels_read = sets[d, read]
                 predicted = [m.leave_out(labels_read, at) for m in self.members(question)]
-                _replace(mean, cov, alone, d, predicted)
+                _replace(mean, cov, alone, d, predicted, weights)
             for label in np.unique(labels[shared]):
                 left = rows[labels == label]
                 predicted = self._without(sets == label, question, sites[left])
-                _replace(mean, cov, left, d, predicted)
+                _replace(mean, cov, left, d, predicted, weights)
         return GaussianMixture(mean, cov)
 
     def _without(
@@ -256,7 +285,7 @@ class ConditionalPosterior(LMCPosterior):
 def _fit(
     kernel: RegressionKernel, max_iter: int, data: tuple[RegressionRows, Float[Array, " n"]]
 ) -> tuple[FittedRegression, ...]:
-    return tuple(fit_regression(kernel, *data, max_iter, criterion) for criterion in CRITERIA)
+    return tuple(fit_regression(kernel, *data, max_iter, *member) for member in MEMBERS)
 
 
 def _questions(sample: Float[Array, "M D"]) -> dict[Question, Int[Array, " m"]]:
@@ -290,13 +319,14 @@ def _replace(
     rows: Int[Array, " m"],
     d: int,
     predicted: list[Predicted],
+    weights: Float[Array, " members"],
 ) -> None:
-    """Replace output d in some rows, in place, by the mixture of predictions in equal parts.
+    """Replace output d in some rows, in place, by the mixture of predictions.
 
     The mixture is replaced by a Gaussian with its mean and variance, independent of other outputs.
     """
     means, variances = (np.array(part) for part in zip(*predicted, strict=True))
-    mean[:, rows, d] = means.mean(axis=0)
+    mean[:, rows, d] = weights @ means
     cov[:, rows, d, :] = 0.0
     cov[:, rows, :, d] = 0.0
-    cov[:, rows, d, d] = variances.mean(axis=0) + means.var(axis=0)
+    cov[:, rows, d, d] = weights @ (variances + (means - weights @ means) ** 2)

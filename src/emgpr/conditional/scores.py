@@ -5,8 +5,11 @@ from its neighbours. A gap asks another question: how well readings are predicte
 and from the known outputs. Its criterion leaves out blocks of neighbouring readings.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.special import softmax
 
 from emgpr.arrays import CholeskyFactor, inv
 
@@ -15,6 +18,8 @@ Array = np.ndarray
 N_BLOCKS = 8
 # Readings in a block depend on each other, so that they count as fewer readings in the density.
 BLOCK_WEIGHT = 0.3
+# Exponent of the density of a left-out reading in the weights of a mixture.
+MIXTURE_EXPONENT = 2.0
 
 
 def log_likelihood(
@@ -46,6 +51,19 @@ def left_out_density(
         u, w = R @ (-e / v), P[:, b] @ e - a
         G += 0.5 * (np.outer(u, w) + np.outer(w, u))
     return BLOCK_WEIGHT * value, BLOCK_WEIGHT * G
+
+
+def mixture_weights(left_out: Sequence[float]) -> Float[Array, " members"]:
+    """Return the weights of members with these mean log densities of left-out readings.
+
+    The weights are proportional to the densities to the power of `MIXTURE_EXPONENT`:
+
+    >>> mixture_weights([-1.0, -1.0])
+    array([0.5, 0.5])
+    >>> mixture_weights([-2.0, -0.5]).round(3)
+    array([0.047, 0.953])
+    """
+    return softmax(MIXTURE_EXPONENT * np.asarray(left_out))
 
 
 def split_into_blocks(x: Float[Array, "n P"], n_blocks: int = N_BLOCKS) -> list[Int[Array, " _"]]:

@@ -1,13 +1,14 @@
 """The estimator ConditionalGP, which predicts outputs from those known at the same location."""
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, field
+from dataclasses import KW_ONLY, field, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
 
-from emgpr.conditional import CRITERIA, ConditionalPosterior, RegressionKernel, RegressionSet
+from emgpr.conditional import MEMBERS, ConditionalPosterior, RegressionKernel, RegressionSet
+from emgpr.conditional.fit import FIT_READINGS
 from emgpr.declared_parameters import declare_parameters
 from emgpr.estimators.multi_output import MultiOutputGP
 from emgpr.fitting.defaults import FitSettings
@@ -16,8 +17,14 @@ from emgpr.inputs import InputSpec
 from emgpr.kernels import NAMED_KERNELS
 from emgpr.model_files.conditional_state import regressions_from_state, regressions_state
 from emgpr.parameter_checks import check_choice
+from emgpr.planning import Plan
 
 Array = np.ndarray
+
+NOT_PLANNED = (
+    "Regressions on known outputs are not included: each is fitted when a prediction first needs "
+    f"it, to at most {FIT_READINGS} readings."
+)
 
 
 @declare_parameters
@@ -36,8 +43,10 @@ class ConditionalGP(MultiOutputGP):
 
     The parameters are fitted for each output and each set of known outputs when a prediction first
     needs them, with a weak prior and by two criteria: the likelihood, which is decided by
-    neighbouring readings, and the density of left-out blocks of readings, as in a gap. Predictions
-    are a mixture of both in equal parts, replaced by a Gaussian with its mean and variance.
+    neighbouring readings, and the density of left-out blocks of readings, as in a gap; and by each
+    of them with and without the smooth function. Predictions are a mixture of these four members,
+    weighted by how well they predict left-out blocks, and replaced by a Gaussian with its mean and
+    variance.
 
     The known outputs are those in `observed`, or the training readings at the same location. Where
     nothing is known, predictions are those of `IndependentGP`; so are those of a repeated
@@ -66,7 +75,7 @@ class ConditionalGP(MultiOutputGP):
     Attributes
     ----------
     regressions_ : DataFrame with the parameters of the regressions fitted so far, as standard
-        deviations and length-scales
+        deviations and length-scales, and their weights in the mixture
     kernels_, noise_, transforms_, ... : as in `IndependentGP`
 
     Examples
@@ -101,6 +110,14 @@ class ConditionalGP(MultiOutputGP):
             )
         return super().fit_settings()
 
+    def plan(self, X: Any, y: Any) -> Plan:
+        """Return the steps of a fit to this table, with estimates of their time and memory.
+
+        The regressions are not included, because which are needed depends on the outputs that are
+        known where predictions are made. They are fitted when a prediction first needs them.
+        """
+        return replace(super().plan(X, y), note=NOT_PLANNED)
+
     @property
     def alone_(self) -> dict[str, list[str]]:
         """Dict (keys "site" and "output") of outputs predicted from their own readings only.
@@ -111,27 +128,34 @@ class ConditionalGP(MultiOutputGP):
 
     @property
     def regressions_(self) -> pd.DataFrame:
-        """Parameters of the regressions fitted so far: standard deviations and length-scales."""
+        """Parameters (standard deviations, length-scales) and weights of the fitted regressions."""
         names, posterior = self.output_names_, self.posterior_
         regressions = posterior.regressions
         columns = regressions.kernel.names
         is_scale = np.array([name.endswith("_scale") for name in columns])
         rows = {
-            (names[d], ", ".join(names[k] for k in known), criterion): np.exp(
-                np.where(is_scale, 1.0, 0.5) * fitted.theta
-            )
+            (names[d], ", ".join(names[k] for k in known), criterion, linear): [
+                *np.exp(np.where(is_scale, 1.0, 0.5) * fitted.theta),
+                weight,
+            ]
             for (d, known), members in regressions.fitted.items()
-            for criterion, fitted in zip(CRITERIA, members, strict=True)
+            for (criterion, linear), fitted, weight in zip(
+                MEMBERS, members, regressions.weights((d, known)), strict=True
+            )
         }
-        levels = ["output", "known", "criterion"]
+        levels = ["output", "known", "criterion", "linear"]
         index = pd.MultiIndex.from_tuples(list(rows), names=levels) if rows else None
-        return pd.DataFrame(list(rows.values()), index=index, columns=list(columns))
+        return pd.DataFrame(list(rows.values()), index=index, columns=[*columns, "weight"])
 
     def _assign(self, inputs: InputSpec, fitted: FittedLMC) -> Self:
         super()._assign(inputs, fitted)
         kernel = RegressionKernel(self.residual_kernel, bool(self.varying_coefficients))
         regressions = RegressionSet(
-            self.posterior_.n_sites, kernel, self.max_iter, bool(self.parameter_uncertainty)
+            self.posterior_.n_sites,
+            tuple(self.output_names_),
+            kernel,
+            self.max_iter,
+            bool(self.parameter_uncertainty),
         )
         self.posterior_ = ConditionalPosterior.extending(fitted.posterior, regressions)
         return self

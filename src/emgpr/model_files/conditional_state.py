@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from emgpr.conditional import CRITERIA, FittedRegression, RegressionKernel, RegressionSet
+from emgpr.conditional import MEMBERS, FittedRegression, RegressionKernel, RegressionSet
 from emgpr.model_files.checks import check_integers, expect, expect_array, expect_fields
 
 Array = np.ndarray
 
 FIELDS = frozenset(["output", "known", "members"])
-MEMBER_FIELDS = frozenset(["theta", "directions", "converged"])
+MEMBER_FIELDS = frozenset(["theta", "directions", "converged", "left_out"])
 MAX_LOG = 50.0  # of a parameter; fitted values are far inside
 
 
@@ -44,7 +44,7 @@ def regressions_from_state(
         valid = len(known) > 0 and d not in known and bool((np.diff(known) > 0).all())
         expect(valid, "the known outputs of a regression are invalid")
         expect(isinstance(members, list), "the members of a regression are not a list")
-        expect(len(members) == len(CRITERIA), "a regression lacks the parameters of a criterion")
+        expect(len(members) == len(MEMBERS), "a regression lacks the parameters of a member")
         fitted = tuple(_member(member, len(kernel.names)) for member in members)
         found[d, tuple(known.tolist())] = fitted
     return found
@@ -59,4 +59,7 @@ def _member(stored: Any, n_parameters: int) -> FittedRegression:
     values = np.concatenate([stored["theta"][None], stored["directions"]])
     expect(bool((np.abs(values) < MAX_LOG).all()), "a parameter of a regression is too large")
     expect(isinstance(stored["converged"], bool), "'converged' is neither true nor false")
+    left_out = stored["left_out"]
+    valid = isinstance(left_out, float) and bool(np.isfinite(left_out))
+    expect(valid, "'left_out' is not a finite number")
     return FittedRegression(**stored)
