@@ -145,7 +145,8 @@ class ConditionalGP(MultiOutputGP):
         }
         levels = ["output", "known", "criterion", "linear"]
         index = pd.MultiIndex.from_tuples(list(rows), names=levels) if rows else None
-        return pd.DataFrame(list(rows.values()), index=index, columns=[*columns, "weight"])
+        table = pd.DataFrame(list(rows.values()), index=index, columns=[*columns, "weight"])
+        return table.sort_index()
 
     def _assign(self, inputs: InputSpec, fitted: FittedLMC) -> Self:
         super()._assign(inputs, fitted)
