@@ -15,7 +15,7 @@ matplotlib.use("Agg")
 CHECKED = (
     "observations noise sampling arrays parallel metrics kernels kernel_stack neighbours optimize "
     "scoring covariance latents weights ensemble prediction transforms persistence checkpoint "
-    "variograms sphere geo io fourier"
+    "variograms sphere geo io fourier conditional"
 )
 install_import_hook([f"emgpr.{name}" for name in CHECKED.split()], "beartype.beartype")
 

@@ -12,7 +12,8 @@ The steps of the method (Ruan & Miller 2017), and the packages that implement th
 
 `EMGPR` implements this method as a scikit-learn estimator. `EMGPR.paper()` is the published method,
 without the joint optimisation. `OnePassGP` fits the same model in one pass over any number of
-sites.
+sites. `ConditionalGP` predicts an output from the outputs known at the same location
+(`emgpr.conditional`).
 """
 
 from importlib import import_module
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         ICM,
         LMC,
         SLFM,
+        ConditionalGP,
         EnsembleWarning,
         IndependentGP,
         ModelFileError,
@@ -41,6 +43,7 @@ __all__ = [
     "ICM",
     "LMC",
     "SLFM",
+    "ConditionalGP",
     "EnsembleWarning",
     "IndependentGP",
     "ModelFileError",

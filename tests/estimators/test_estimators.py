@@ -28,7 +28,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PowerTransformer, StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
-from emgpr import EMGPR, ICM, LMC, SLFM, IndependentGP, OnePassGP, spatial_blocks
+from emgpr import (
+    EMGPR,
+    ICM,
+    LMC,
+    SLFM,
+    ConditionalGP,
+    IndependentGP,
+    OnePassGP,
+    spatial_blocks,
+)
 from emgpr.arrays import JitterWarning
 from emgpr.kernels import NAMED_KERNELS
 from emgpr.latents import FITC, PoE
@@ -37,7 +46,7 @@ from tests.simulated import smooth_table
 
 pytestmark = pytest.mark.slow
 
-FAMILY = [EMGPR, ICM, LMC, SLFM, IndependentGP]
+FAMILY = [EMGPR, ICM, LMC, SLFM, IndependentGP, ConditionalGP]
 EVERY = [*FAMILY, OnePassGP]
 FIXED = RBF(0.4, "fixed")
 CV = KFold(3, shuffle=True, random_state=0)
@@ -88,7 +97,7 @@ def test_emgpr_passes_every_check_of_scikit_learn(estimator, check):
 
 
 def selected_checks():
-    for Estimator in (ICM, LMC, SLFM, IndependentGP):
+    for Estimator in (ICM, LMC, SLFM, IndependentGP, ConditionalGP):
         for estimator, check in estimator_checks_generator(Estimator(max_iter=5, n_restarts=1)):
             name = check.func.__name__
             if name in SELECTED:

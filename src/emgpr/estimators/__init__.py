@@ -1,4 +1,4 @@
-"""The scikit-learn estimators: `EMGPR`, its special cases, and `OnePassGP`.
+"""The scikit-learn estimators: `EMGPR`, its special cases, `ConditionalGP` and `OnePassGP`.
 
 To add a model, write a subclass of `GPRegressor` in a new file and add it to `MODELS`.
 """
@@ -7,6 +7,7 @@ from emgpr.comparison import ApproximationReport, Comparison, compare
 from emgpr.cross_validation import CrossValidation, TransferReport, spatial_blocks
 from emgpr.ensemble import EnsembleWarning
 from emgpr.estimators.base import GPRegressor
+from emgpr.estimators.conditional import ConditionalGP
 from emgpr.estimators.emgpr import EMGPR
 from emgpr.estimators.multi_output import MultiOutputGP
 from emgpr.estimators.one_pass import OnePassGP
@@ -22,6 +23,7 @@ __all__ = [
     "SLFM",
     "ApproximationReport",
     "Comparison",
+    "ConditionalGP",
     "CrossValidation",
     "EnsembleWarning",
     "GPRegressor",
@@ -36,7 +38,8 @@ __all__ = [
 ]
 
 MODELS: dict[str, type[GPRegressor]] = {
-    model.__name__: model for model in (EMGPR, ICM, LMC, SLFM, IndependentGP, OnePassGP)
+    model.__name__: model
+    for model in (EMGPR, ICM, LMC, SLFM, IndependentGP, ConditionalGP, OnePassGP)
 }
 
 

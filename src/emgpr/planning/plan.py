@@ -35,6 +35,7 @@ class Plan:
     runs. `bytes` is the peak memory, not counting Python and its libraries. It includes the table,
     which stays in memory throughout. `prediction` describes predictions at 1000 locations after the
     fit, which are not part of the totals.
+    `note` names work that the plan does not include; it is empty if there is none.
     """
 
     n_sites: int
@@ -44,6 +45,7 @@ class Plan:
     n_processes: int
     steps: tuple[Step, ...]
     prediction: Step
+    note: str = ""
 
     @property
     def seconds(self) -> float:
@@ -91,7 +93,8 @@ class Plan:
         where = "" if self.device == "cpu" else f" on {self.device}"
         where += f" with {self.n_processes} processes" if self.n_processes > 1 else ""
         total = f"The fit{where}: {self.summary()}."
-        return "\n".join([*lines, total, self.approximation_summary()])
+        notes = [self.note] if self.note else []
+        return "\n".join([*lines, total, *notes, self.approximation_summary()])
 
     def summary(self) -> str:
         """Return a phrase that gives the time and memory of the fit."""
