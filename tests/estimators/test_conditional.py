@@ -9,7 +9,9 @@ from sklearn.linear_model import LinearRegression
 
 import emgpr
 from emgpr import ConditionalGP, IndependentGP
+from emgpr.estimators import conditional
 from emgpr.report import write_report
+from emgpr.report.transfer import transfer_statements, transfer_table
 from tests.conditional.test_posterior import KNOWN, NEW, SETTINGS, X, Y
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -223,3 +225,65 @@ def test_a_single_output_is_an_ordinary_gaussian_process():
 def test_invalid_parameters_are_refused(setting, message):
     with pytest.raises(ValueError, match=message):
         ConditionalGP(**setting).fit(X, Y)
+
+
+def a_gap(N=40):
+    """Three related series, the last of which has a gap."""
+    rng = np.random.default_rng(0)
+    X = np.linspace(0, 10, N)[:, None]
+    z = np.sin(X) + np.sin(2.3 * X)
+    Y = np.hstack([z, 2 * z, -z]) + 0.1 * rng.normal(size=(N, 3))
+    Y[20:30, 2] = np.nan
+    return X, Y
+
+
+@pytest.mark.filterwarnings("ignore:Output '1' has one value only")
+def test_a_constant_output_has_no_regression_even_if_another_value_is_known():
+    X, Y = a_gap()
+    Y[:, 1] = 5.0
+    model = ConditionalGP(random_state=0).fit(X, Y)
+    before = model.predict(X[:1] + 0.05, observed=[[1.0, np.nan, 1.0]], return_std=True)
+    model.predict(X[:2] + 0.05, observed=[[1.0, 7.0, 1.0], [1.0, np.nan, 1.0]])
+    after = model.predict(X[:1] + 0.05, observed=[[1.0, np.nan, 1.0]], return_std=True)
+    assert_allclose(after, before)
+    assert "1" not in model.regressions_.index.get_level_values("output")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"residual_kernel": "rbf"},
+        {"varying_coefficients": True},
+        {"parameter_uncertainty": False},
+    ],
+)
+def test_a_file_contains_the_fitted_model_even_if_parameters_were_changed(changed, tmp_path):
+    X, Y = a_gap()
+    model = ConditionalGP(random_state=0, max_iter=20).fit(X, Y)
+    expected = model.predict(X, return_std=True)
+    model.set_params(**changed).save(tmp_path / "model.emgpr")
+    found = emgpr.load(tmp_path / "model.emgpr").predict(X, return_std=True)
+    assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_more_readings_than_a_regression_can_use_are_refused_by_fit(monkeypatch):
+    monkeypatch.setattr(conditional, "MAX_READINGS", 39)
+    with pytest.raises(ValueError, match="'0' has 40 readings; ConditionalGP takes at most 39"):
+        ConditionalGP(random_state=0, max_iter=2, n_restarts=1).fit(*a_gap())
+
+
+def test_all_regressions_are_listed_whatever_the_names_of_outputs():
+    X, Y = a_gap()
+    Y = pd.DataFrame(np.column_stack([Y[:, :2], Y[:, :2]]), columns=["a", "b", "a, b", "c"])
+    model = ConditionalGP(random_state=0, max_iter=5, n_restarts=1).fit(X, Y)
+    known = pd.DataFrame(np.full((2, 4), np.nan), columns=Y.columns)
+    known.loc[0, ["a", "b"]] = 1.0
+    known.loc[1, "a, b"] = 1.0
+    model.predict(X[:2] + 0.05, observed=known)
+    assert len(model.regressions_) == 4 * len(model.posterior_.regressions.fitted)
+
+
+def test_the_report_does_not_say_that_transfer_was_tested():
+    model = ConditionalGP(random_state=0, max_iter=5, n_restarts=1).fit(*a_gap())
+    assert "are used to predict" in transfer_statements(model)[1]
+    assert not transfer_table(model).note

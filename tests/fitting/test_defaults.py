@@ -230,3 +230,9 @@ def test_settings_hold_every_parameter_of_the_estimators():
     names = set(vars(FitSettings()))
     for Estimator in (EMGPR, ICM, LMC, SLFM, IndependentGP):
         assert set(Estimator().get_params(deep=False)) <= names
+
+
+def test_with_many_outputs_and_few_readings_there_are_few_weights(rng):
+    """A coregionalisation matrix of full rank would have 3600 weights for 720 readings."""
+    params = resolved(observations(rng, N=12, D=60))
+    assert (params.n_latents, params.rank) == (1, 1)

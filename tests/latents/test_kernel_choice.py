@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from emgpr import IndependentGP
-from emgpr.latents import Latent, choose_kernels, fit_latents
+from emgpr.latents import Latent, choose_kernels, fit_latents, kernel_choice
 from emgpr.observations import Observations
 
 pytestmark = [
@@ -169,3 +169,11 @@ def test_an_irrelevant_column_causes_no_warning():
         model.fit(X, y)
     assert model.converged_
     assert model.kernels_[0].length_scale[1] > 5 * model.kernels_[0].length_scale[0]
+
+
+@pytest.mark.parametrize("kernel", [Matern([0.3, 0.4], nu=1.5), Matern(0.3, nu=0.7)])
+def test_a_kernel_of_another_form_is_no_start_for_others(kernel):
+    latent = Latent(kernel, 0.1, -1.0)
+    own = Matern(nu=1.5)
+    assert kernel_choice._warm_start(latent, own, Matern(nu=0.5)) is None
+    assert kernel_choice._warm_start(Latent(own, 0.1, -1.0), own, Matern(nu=0.5)) is not None

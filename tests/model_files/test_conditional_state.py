@@ -5,7 +5,12 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from emgpr.conditional import FittedRegression, RegressionKernel, RegressionSet
-from emgpr.model_files.conditional_state import regressions_from_state, regressions_state
+from emgpr.model_files.conditional_state import (
+    regressions_from_state,
+    regressions_state,
+    regressions_with,
+    settings_state,
+)
 from emgpr.persistence import ModelFileError
 
 KERNEL = RegressionKernel()
@@ -74,3 +79,19 @@ def test_invalid_parameters_are_refused(state, change, message):
 def test_anything_else_is_refused(wrong):
     with pytest.raises(ModelFileError, match="'regressions'"):
         regressions_from_state(wrong, KERNEL, 3)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"residual_kernel": "cubic"}, "not a known kernel"),
+        ({"varying_coefficients": 1}, "neither true nor false"),
+        ({"max_iter": 0}, "not a positive integer"),
+    ],
+)
+def test_invalid_settings_are_refused(change, message):
+    regressions = RegressionSet(9)
+    settings = settings_state(regressions)
+    assert regressions_with(settings, regressions) == regressions
+    with pytest.raises(ModelFileError, match=message):
+        regressions_with(settings | change, regressions)

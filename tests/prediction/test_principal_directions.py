@@ -199,3 +199,23 @@ def test_one_site_is_enough(rng):
     noise = NoiseParameters(1, False)
     found = principal_directions(np.eye(3), made.model, noise, made.observations)
     assert len(found) <= 1
+
+
+def test_an_output_without_signal_does_not_hide_the_uncertainty_of_others(rng):
+    """The directions explain 99% for every output, not only of the sum over outputs."""
+    made = world(rng, D=2, Q=1, k=1)
+    W = made.model.weights.copy()
+    W[..., 1, :] = 1e-8
+    model = replace(made.model, weights=W)
+    noise = NoiseParameters(2, False)
+    F = information_of(rng, model, noise)
+    settings = {"max_directions": 100, "mean_covariance": np.diag([0.0, 0.2])}
+    found = principal_directions(F, model, noise, made.observations, **settings)
+    alone = principal_directions(F, model, noise, made.observations, max_directions=100)
+    x = rng.uniform(size=(4, 2))
+    added, expected = (
+        (mean_derivatives_from_neighbours(made.observations, x, model, 12, d)[:, 0] ** 2).sum(-1)
+        for d in (found, alone)
+    )
+    assert_allclose(added, expected, rtol=0.1)
+    assert (expected > 0).all()

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF
 
 import emgpr
-from emgpr import EMGPR, ICM, OnePassGP
+from emgpr import EMGPR, ICM, ConditionalGP, OnePassGP
 from emgpr.covariance import low_rank_table
 from emgpr.ensemble import RULES, check_rule
 from emgpr.kernels import kernel_matrices
@@ -51,6 +51,9 @@ def results(X, Y, folder):
     yield members.cross_validate("site").prediction
     yield members.set_params(combine="barycenter").fit(X, gaps).sample_y(X[:4] + 0.01, 3)
     yield ICM(KERNEL, n_neighbours=None, **QUICK).fit(X, Y).predict(X[:5] + 0.01)
+    conditional = ConditionalGP(KERNEL, **QUICK).fit(X, gaps)
+    yield conditional.predict(X[:5] + 0.01, observed=observed)
+    yield conditional.cross_validate("output").prediction
     fourier = OnePassGP(KERNEL, n_functions=60, tolerance=0.5, n_start=40, max_iter=5)
     yield fourier.fit(X, Y).predict(X[:5])
     sites = Observations.from_table(X, Y)

@@ -217,6 +217,8 @@ def _directions(
 ) -> Float[Array, "r p"]:
     """Return the principal axes of the posterior of the parameters that are not at a bound."""
     free = np.flatnonzero((theta - bounds[:, 0] > AT_BOUND) & (bounds[:, 1] - theta > AT_BOUND))
+    if not len(free):
+        return np.zeros((0, len(theta)))
     steps = DIFFERENCE * np.eye(len(theta))[free]
     points = np.concatenate([theta + steps, theta - steps])
     _, gradients, *_ = objective(points, np.zeros(len(points), int))

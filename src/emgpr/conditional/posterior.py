@@ -95,14 +95,14 @@ class ConditionalPosterior(LMCPosterior):
 
     def fit_regressions(self, questions: Iterable[Question], execution: Execution) -> None:
         """Fit the regressions that have not been fitted yet to the training readings."""
+        table = self.observations.at(np.arange(self.regressions.n_sites))  # without new readings
         missing = [
             question
             for question in questions
-            if question not in self.regressions.fitted
-            and not self.observations.constant[question[0]]
+            if question not in self.regressions.fitted and not table.constant[question[0]]
         ]
         if missing:
-            training = self._given(self.observations.at(np.arange(self.regressions.n_sites)))
+            training = self._given(table)
             data = [training.readings(question) for question in missing]
             fit = partial(_fit, self.regressions.kernel, self.regressions.max_iter)
             with limit_threads(max(len(rows) for rows, _ in data)):

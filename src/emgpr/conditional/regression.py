@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float, Int
 
-from emgpr.arrays import CholeskyFactor, cholesky
+from emgpr.arrays import CholeskyFactor, cholesky, inv
 from emgpr.conditional.fit import FittedRegression
 from emgpr.conditional.kernel import RegressionKernel, RegressionRows
 
@@ -97,7 +97,7 @@ class Regression:
         mean, variance = np.empty(len(targets)), np.empty(len(targets))
         for label in np.unique(sets[targets]):
             members, at = np.flatnonzero(sets == label), np.flatnonzero(sets[targets] == label)
-            cov = np.linalg.inv(precision[np.ix_(members, members)])
+            cov = inv(precision[np.ix_(members, members)])
             place = np.searchsorted(members, targets[at])
             mean[at] = self.y[targets[at]] - (cov @ a[members])[place]
             variance[at] = np.diagonal(cov)[place]

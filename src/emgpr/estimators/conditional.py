@@ -9,13 +9,19 @@ import pandas as pd
 
 from emgpr.conditional import MEMBERS, ConditionalPosterior, RegressionKernel, RegressionSet
 from emgpr.conditional.fit import FIT_READINGS
+from emgpr.conditional.posterior import MAX_READINGS
 from emgpr.declared_parameters import declare_parameters
 from emgpr.estimators.multi_output import MultiOutputGP
 from emgpr.fitting.defaults import FitSettings
 from emgpr.fitting.fit import FittedLMC
 from emgpr.inputs import InputSpec
 from emgpr.kernels import NAMED_KERNELS
-from emgpr.model_files.conditional_state import regressions_from_state, regressions_state
+from emgpr.model_files.conditional_state import (
+    regressions_from_state,
+    regressions_state,
+    regressions_with,
+    settings_state,
+)
 from emgpr.parameter_checks import check_choice
 from emgpr.planning import Plan
 
@@ -104,7 +110,7 @@ class ConditionalGP(MultiOutputGP):
     def fit_settings(self) -> FitSettings:
         """Return the validated parameters, together with the settings that this class fixes."""
         check_choice("residual_kernel", self.residual_kernel, tuple(NAMED_KERNELS))
-        if self.varying_coefficients not in (True, False):
+        if not isinstance(self.varying_coefficients, bool | np.bool_):
             raise ValueError(
                 f"varying_coefficients={self.varying_coefficients!r}; expected True or False."
             )
@@ -133,22 +139,27 @@ class ConditionalGP(MultiOutputGP):
         regressions = posterior.regressions
         columns = regressions.kernel.names
         is_scale = np.array([name.endswith("_scale") for name in columns])
-        rows = {
-            (names[d], ", ".join(names[k] for k in known), criterion, linear): [
-                *np.exp(np.where(is_scale, 1.0, 0.5) * fitted.theta),
-                weight,
-            ]
-            for (d, known), members in regressions.fitted.items()
-            for (criterion, linear), fitted, weight in zip(
-                MEMBERS, members, regressions.weights((d, known)), strict=True
-            )
-        }
+        keys, rows = [], []
+        for (d, known), members in regressions.fitted.items():
+            weights = regressions.weights((d, known))
+            for (criterion, linear), fitted, weight in zip(MEMBERS, members, weights, strict=True):
+                keys.append((names[d], ", ".join(names[k] for k in known), criterion, linear))
+                rows.append([*np.exp(np.where(is_scale, 1.0, 0.5) * fitted.theta), weight])
         levels = ["output", "known", "criterion", "linear"]
-        index = pd.MultiIndex.from_tuples(list(rows), names=levels) if rows else None
-        table = pd.DataFrame(list(rows.values()), index=index, columns=[*columns, "weight"])
+        empty = pd.MultiIndex.from_arrays([[]] * len(levels), names=levels)
+        index = pd.MultiIndex.from_tuples(keys, names=levels) if keys else empty
+        table = pd.DataFrame(rows, index=index, columns=[*columns, "weight"])
         return table.sort_index()
 
     def _assign(self, inputs: InputSpec, fitted: FittedLMC) -> Self:
+        counts = fitted.posterior.observations.observed.sum(axis=1)
+        if counts.max(initial=0) > MAX_READINGS:
+            d = int(counts.argmax())
+            raise ValueError(
+                f"Output {fitted.scaler.names[d]!r} has {counts[d]} readings; ConditionalGP takes "
+                f"at most {MAX_READINGS} of each output. Fit it to a part of the table, or use "
+                "EMGPR, which has no such limit."
+            )
         super()._assign(inputs, fitted)
         kernel = RegressionKernel(self.residual_kernel, bool(self.varying_coefficients))
         regressions = RegressionSet(
@@ -162,17 +173,21 @@ class ConditionalGP(MultiOutputGP):
         return self
 
     def _state(self) -> dict[str, Any]:
+        regressions = self.posterior_.regressions
         return {
             **super()._state(),
-            "regressions": regressions_state(self.posterior_.regressions),
+            "regressions": regressions_state(regressions),
+            "regression_settings": settings_state(regressions),
         }
 
     @classmethod
     def _from_state(cls, state: dict[str, Any], version: int) -> Self:
-        stored = state.pop("regressions", None)
+        stored, settings = state.pop("regressions", None), state.pop("regression_settings", None)
         model = super()._from_state(state, version)
-        regressions = model.posterior_.regressions
+        # Parameters may have been changed after the fit, and before the model was saved.
+        regressions = regressions_with(settings, model.posterior_.regressions)
         regressions.fitted.update(
             regressions_from_state(stored, regressions.kernel, model.n_outputs_)
         )
+        model.posterior_ = replace(model.posterior_, regressions=regressions)
         return model

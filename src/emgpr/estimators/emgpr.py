@@ -35,13 +35,15 @@ class EMGPR(MultiOutputGP):
         WhiteKernel is not needed; if you add it to the kernel, it sets the starting value and
         bounds of the noise.
     n_latents : int, "auto" or None
-        Number of latent processes Q. None means one for each output, or fewer if there are fewer
-        than five readings for each parameter. "auto" starts with one process for each output and
-        removes the processes that cross-validation finds unnecessary.
+        Number of latent processes Q. None means one for each output. If there are fewer than five
+        readings for each parameter, it means one process whose rank is the number of outputs or,
+        with more than 20 outputs or if `rank` is set, fewer processes. "auto" starts with one
+        process for each output and removes the processes that cross-validation finds unnecessary.
     rank : int or None
         Rank k of each coregionalisation matrix B_q = W_q W_qᵀ, at most the number of outputs. None
         means 2 if the optimisation continues after the two steps (`refine`) and there are at least
-        ten readings for each parameter and ten sites for each latent process, otherwise 1.
+        ten readings for each parameter and ten sites for each latent process, otherwise 1 (or see
+        `n_latents`, if there are few readings).
     noise : {"auto", "correlated", "independent"}
         Whether the noise terms of different outputs at a site are correlated. If they are,
         predictions at a location where other outputs were measured also use the noise of these
@@ -90,16 +92,17 @@ class EMGPR(MultiOutputGP):
         locations where other outputs were measured. The parts of a whole are always predicted from
         all parts.
     parameter_uncertainty : bool
-        Whether predictive distributions include the uncertainty of the kernels, weights and noise,
-        to first order. If False, the fitted parameters are treated as known, as in the paper, and
-        intervals are too narrow if there are few sites. It has no effect if there are several
-        members.
+        Whether predictive distributions include the uncertainty of the kernels, weights, noise and
+        means of the outputs, and larger variances because these are estimated. If False, the fitted
+        parameters are treated as known, as in the paper, and intervals are too narrow if there are
+        few sites. It has no effect if there are several members.
     latent_learner : "auto", name, object with a method learn, regressor or list of regressors
         Method of step 1. "exact" is maximum likelihood; "poe" uses the likelihoods of batches, in a
         time that does not depend on N; "dtc", "fitc", "pitc" and "vfe" use inducing points;
-        "variogram" is a least-squares fit to the variogram (docs/large.md). "auto" means "exact" up
-        to 2000 readings of an output, otherwise "poe", with a warning. Other values are an object
-        with a method `learn(x, y, kernel)`, such as `emgpr.latents.FITC(500)` or a user-defined one
+        "variogram" is a least-squares fit to the variogram; "vecchia" uses Vecchia's likelihood
+        (docs/large.md). "auto" means "exact" up to 400 readings of an output, otherwise "vecchia".
+        Other values are an object with a method `learn(x, y, kernel)`, such as
+        `emgpr.latents.FITC(500)` or a user-defined one
         (to be tested with `emgpr.latents.check_learner`), a scikit-learn GaussianProcessRegressor
         for all outputs, or a list with one regressor for each output. If a regressor is already
         fitted, its hyper-parameters are used; with an output transform, it must have been fitted to

@@ -31,6 +31,7 @@ MIN_SITES_PER_WEIGHT_VECTOR = 5
 # If there are fewer readings for each parameter, a smaller model is used. Rank 2 requires twice as
 # many readings.
 MIN_READINGS_PER_PARAMETER = 5
+MAX_INTRINSIC_OUTPUTS = 20  # for which few readings mean one matrix B of full rank, with D² weights
 MAX_SITES_AT_ONCE = 1500  # in step 2 of a single output, with batch_size="auto"
 
 Learner: TypeAlias = str | LatentLearner | ExternalLearners
@@ -185,7 +186,7 @@ def resolve_params(settings: FitSettings, observations: Observations) -> Resolve
     optimisation. If there are few readings for each parameter, the rank is 1. If there are fewer,
     the noise terms of different outputs are independent. If there are fewer still, all latent
     processes have the same kernel: one coregionalisation matrix has full rank (an intrinsic model).
-    If the user set the rank, the number of latent processes is reduced instead.
+    If the user set the rank, or with many outputs, the number of latent processes is reduced.
     """
     N, D, n = observations.n_sites, observations.n_outputs, observations.n_readings
     Q = D if settings.n_latents is None or is_auto(settings.n_latents) else int(settings.n_latents)
@@ -209,7 +210,7 @@ def resolve_params(settings: FitSettings, observations: Observations) -> Resolve
     if settings.n_latents is None and automatic and not settings.lists_kernels:
         # The largest Q for which there are enough readings for Q·D + D + Q parameters.
         Q = max(1, min(D, int((n / MIN_READINGS_PER_PARAMETER - D) // (D + 1))))
-        intrinsic = Q < D and settings.rank is None
+        intrinsic = Q < D <= MAX_INTRINSIC_OUTPUTS and settings.rank is None
         Q = 1 if intrinsic else Q
     correlated = settings.noise == "correlated" or (
         settings.noise == "auto" and bool(refine) and not (automatic and too_few)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Bool, Float
 
+from emgpr.arrays import inv
 from emgpr.covariance.vecchia_table import VecchiaTable
 from emgpr.kernels import kernel_matrices
 from emgpr.noise import NoiseParameters, output_variances
@@ -93,7 +94,7 @@ def mean_covariance(observations: Observations, model: LMCModel) -> Float[Array,
     at = np.ix_(varies, varies)
     V = average_covariance(observations, model)[at]
     S = np.diag(output_variances(observations)[varies])
-    posterior = V @ np.linalg.solve(V + S, S)
+    posterior = V @ inv(V + S) @ S
     found = np.zeros_like(model.noise)
     found[at] = 0.5 * (posterior + posterior.T)  # symmetric, whatever the rounding errors
     return found

@@ -127,7 +127,11 @@ def _warm_start(
     unreliable = bool(latent.message) or latent.noise > MUCH_NOISE
     if unreliable or type(latent.kernel) is not type(own):
         return None
-    scales = np.broadcast_to(ratio * latent.kernel.length_scale, np.shape(kernel.length_scale))
+    found, shape = np.asarray(latent.kernel.length_scale), np.shape(kernel.length_scale)
+    same_nu = getattr(latent.kernel, "nu", None) == getattr(own, "nu", None)
+    if not same_nu or (found.ndim and found.shape != shape):
+        return None
+    scales = np.broadcast_to(ratio * found, shape)
     start = clone(kernel).set_params(length_scale=scales if scales.ndim else float(scales))
     return WarmStart(start, latent.noise, latent.log_likelihood + gain)
 

@@ -28,7 +28,7 @@ def log_likelihoods(
         # LAPACK rejects an empty subdiagonal.
         pivots, multipliers, failed = lapack.dpttrf(d + noise, e) if len(e) else (d + noise, e, 0)
         if not failed:
-            solved = lapack.dpttrs(pivots, multipliers, Qy)[0] if len(e) else Qy / pivots
+            solved = lapack.dpttrs(pivots, multipliers, Qy)[0] if len(e) else Qy / pivots[:, None]
             squares = np.einsum("nd,nd->d", Qy, solved)
             values[i] = -0.5 * (squares + np.log(2 * np.pi * pivots).sum())
     return np.where(np.isfinite(values), values, -np.inf)

@@ -5,11 +5,15 @@ from typing import Any
 import numpy as np
 
 from emgpr.conditional import MEMBERS, FittedRegression, RegressionKernel, RegressionSet
+from emgpr.kernels import NAMED_KERNELS
 from emgpr.model_files.checks import check_integers, expect, expect_array, expect_fields
 
 Array = np.ndarray
 
 FIELDS = frozenset(["output", "known", "members"])
+SETTINGS = frozenset(
+    ["residual_kernel", "varying_coefficients", "max_iter", "parameter_uncertainty"]
+)
 MEMBER_FIELDS = frozenset(["theta", "directions", "converged", "left_out"])
 MAX_LOG = 50.0  # of a parameter; fitted values are far inside
 
@@ -27,6 +31,31 @@ def regressions_state(regressions: RegressionSet) -> list[dict[str, Any]]:
         }
         for (d, known), members in regressions.fitted.items()
     ]
+
+
+def settings_state(regressions: RegressionSet) -> dict[str, Any]:
+    """Return the settings with which regressions are fitted and used."""
+    kernel = regressions.kernel
+    return {
+        "residual_kernel": kernel.residual,
+        "varying_coefficients": bool(kernel.varying),
+        "max_iter": int(regressions.max_iter),
+        "parameter_uncertainty": bool(regressions.parameter_uncertainty),
+    }
+
+
+def regressions_with(state: Any, regressions: RegressionSet) -> RegressionSet:
+    """Check stored settings, and return a set without regressions that has these settings."""
+    expect(isinstance(state, dict), "'regression_settings' is not a dict")
+    expect_fields(state.keys(), SETTINGS)
+    expect(state["residual_kernel"] in NAMED_KERNELS, "'residual_kernel' is not a known kernel")
+    for name in ("varying_coefficients", "parameter_uncertainty"):
+        expect(isinstance(state[name], bool), f"{name!r} is neither true nor false")
+    max_iter = state["max_iter"]
+    expect(type(max_iter) is int and max_iter > 0, "'max_iter' is not a positive integer")
+    kernel = RegressionKernel(state["residual_kernel"], state["varying_coefficients"])
+    uncertain = state["parameter_uncertainty"]
+    return RegressionSet(regressions.n_sites, regressions.names, kernel, max_iter, uncertain)
 
 
 def regressions_from_state(

@@ -39,7 +39,7 @@ Array = np.ndarray
 # standardised outputs.
 LOG_PRIOR_STD, WEIGHT_PRIOR_STD = 1.0, 1.0
 MAX_LOG_VARIANCE = 1.0  # largest posterior variance of the logarithm of a variance
-EXPLAINED = 0.99  # share of the variance due to the parameters that the directions explain
+EXPLAINED = 0.99  # share of each output's variance due to the parameters that is explained
 MAX_DIRECTIONS = 20
 N_SITES = 50  # sites at which the derivatives are computed, in addition to as many other locations
 N_NEIGHBOURS = 16  # readings of each output that these predictions are conditioned on
@@ -77,8 +77,9 @@ def principal_directions(
     U, values, Vt = svd(J.reshape(-1, len(root)) @ root)
     # The sign of a direction is arbitrary; it must not depend on the decomposition.
     Vt = Vt * np.where((U**3).sum(axis=0) < 0, -1.0, 1.0)[:, None]
-    total = np.cumsum(values**2)
-    enough = int(np.searchsorted(total, EXPLAINED * total[-1])) + 1 if total[-1] > 0 else 0
+    # For each output, since one with little signal could dominate the sum over all outputs.
+    share = np.cumsum(((U * values).reshape(*J.shape[:2], -1) ** 2).sum(axis=0), axis=1)
+    enough = int((share < EXPLAINED * share[:, -1:]).sum(axis=1).max()) + 1 if values.any() else 0
     r = min(enough, max_directions)
     directions = Vt[:r] @ root
     first = sum(kernel.n_dims for kernel in model.kernels)

@@ -28,7 +28,7 @@ def transfer_statements(model: MultiOutputGP, outputs: Sequence[str] | None = No
         by: [name for name in model.alone_.get(by, []) if name in outputs]
         for by in ("site", "output")
     }
-    verb = "help" if model.alone_ else "are used"  # without transfer="safe", nothing was tested
+    verb = "help" if _is_tested(model) else "are used"
     return [
         _statement(
             "At a location where nothing has been measured,",
@@ -54,7 +54,13 @@ def transfer_table(model: MultiOutputGP, outputs: Sequence[str] | None = None) -
         "If the other outputs did not reduce the cross-validated error of an output, it is "
         "predicted from its own readings."
     )
+    note = note if _is_tested(model) else ""
     return Table("Readings that predict each output", heads, rows, note)
+
+
+def _is_tested(model: MultiOutputGP) -> bool:
+    """Tell whether the fit tested which outputs gain from transfer (transfer="safe")."""
+    return bool(model.fit_summary_.without_gain)
 
 
 def _used(is_alone: bool) -> Cell:

@@ -93,7 +93,9 @@ def choose_transforms(
     rows = np.sort(order[:MAX_SITES])
     X, Y = X[rows], Y[rows]
     outputs = [_Candidates.fit(Y[:, d], bounds[d]) for d in range(Y.shape[1])]
-    problems = list(zip([X] * len(outputs), outputs, _fit_scores(X, outputs), strict=True))
+    problems = list(
+        zip([X] * len(outputs), outputs, _fit_scores(X, outputs, execution), strict=True)
+    )
     scores = parallel_map(_score_candidates, problems, execution, label="Transforms: outputs")
     chosen = [
         max(by_name, key=lambda name: np.nansum(by_name[name].log_density)) for by_name in scores
@@ -172,7 +174,9 @@ class _ExactOnSomeSites(Exact):
         return table.at(table.subsample(FIT_SITES))
 
 
-def _fit_scores(X: Float[Array, "N P"], outputs: Sequence[_Candidates]) -> list[Latent | None]:
+def _fit_scores(
+    X: Float[Array, "N P"], outputs: Sequence[_Candidates], execution: Execution
+) -> list[Latent | None]:
     """Fit a kernel and a noise variance to the normal scores of outputs with several candidates."""
     scores = [output.normal_scores for output in outputs if output.scalers]
     if not scores:
@@ -184,6 +188,7 @@ def _fit_scores(X: Float[Array, "N P"], outputs: Sequence[_Candidates]) -> list[
         n_restarts=N_RESTARTS,
         max_iter=MAX_ITER,
         rng=np.random.default_rng(0),
+        execution=execution,
     )
     latents = iter(fitted)
     return [next(latents) if output.scalers else None for output in outputs]
