@@ -11,7 +11,10 @@ OTHERS = "At a location where other outputs have been measured,"
 
 
 def model_with(names, alone):
-    return SimpleNamespace(output_names_=names, n_outputs_=len(names), alone_=alone)
+    summary = SimpleNamespace(without_gain=alone)  # empty if the fit made no test
+    return SimpleNamespace(
+        output_names_=names, n_outputs_=len(names), alone_=alone, fit_summary_=summary
+    )
 
 
 @pytest.mark.parametrize(
