@@ -311,18 +311,18 @@ def test_a_search_resumed_from_any_state_ends_with_the_same_bits(rng, curvature)
         assert_array_equal(again.memory.steps, full.memory.steps)
 
 
-def test_hopeless_searches_end_and_the_others_continue():
+def test_searches_can_end_early_and_the_others_continue():
     asked = []
 
-    def hopeless(x, value, gain, which):
+    def stop_if(x, value, gain, which):
         asked.append(which.tolist())
         return (which == 1) & (value < 5.0)
 
     start = np.array([[1.0], [3.0]])
-    found = minimize(square, start, bounds=np.array([[-9.0, 9.0]]), hopeless=hopeless)
+    found = minimize(square, start, bounds=np.array([[-9.0, 9.0]]), stop_if=stop_if)
     assert found.converged.tolist() == [True, False]
     assert_allclose(found.x[0], 0.0, atol=1e-5)
     assert 0 < found.value[1] < 5.0
     assert asked[0] == [0, 1]
-    at_once = minimize(square, start, hopeless=lambda x, value, gain, which: which >= 0)
+    at_once = minimize(square, start, stop_if=lambda x, value, gain, which: which >= 0)
     assert at_once.n_iter.tolist() == [0, 0]

@@ -146,7 +146,7 @@ def minimize(
     value_scale: float = 1.0,
     expected_gain: float = 0.0,
     memory: LBFGSMemory | None = None,
-    hopeless: Callable[[Points, Values, Values, Problems], Bool[Array, " b"]] | None = None,
+    stop_if: Callable[[Points, Values, Values, Problems], Bool[Array, " b"]] | None = None,
     callback: Callable[[Float[Array, " B"]], None] | None = None,
     state_callback: Callable[[OptimizerState], None] | None = None,
     initial_state: OptimizerState | None = None,
@@ -161,7 +161,7 @@ def minimize(
     `value_scale` (for a log-likelihood, the number of readings) are replaced by it in this test.
 
     The `memory` of a search on part of the data approximates the curvature for all data. A search
-    also ends if `hopeless(x, value, gain, which)` is true, given the expected gain of a step.
+    also ends if `stop_if(x, value, gain, which)` is true, given the expected gain of a step.
     `callback` receives the values after every iteration in which a step was accepted, and
     `state_callback` receives the state after every iteration. A search that continues from an
     `initial_state` ends at exactly the same point as an uninterrupted search.
@@ -179,9 +179,9 @@ def minimize(
     if state is None:
         state = _start(objective, x0, memory, settings)
     while state.active.any() and p:
-        if hopeless is not None:
+        if stop_if is not None:
             at = np.flatnonzero(state.active)
-            state.active[at] = ~hopeless(state.x[at], state.value[at], state.expected_gain[at], at)
+            state.active[at] = ~stop_if(state.x[at], state.value[at], state.expected_gain[at], at)
         if not state.active.any():
             break
         moved = _iterate(objective, state, settings)

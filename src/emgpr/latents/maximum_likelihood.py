@@ -235,7 +235,7 @@ def _maximise(problem: _Problem) -> OptimizeResult:
         problem.weak_prior,
     )
 
-    def hopeless(x: Array, value: Array, gain: Array, which: Array) -> Array:
+    def stop_if(x: Array, value: Array, gain: Array, which: Array) -> Array:
         noise = np.exp(x[:, -1])[:, None, None]
         log_prior = noise_prior(variances[which][:, None], problem.weak_prior)(noise)[0]
         highest = -value - log_prior + GAIN_FACTOR * gain + GAIN_MARGIN
@@ -249,7 +249,7 @@ def _maximise(problem: _Problem) -> OptimizeResult:
         gtol=GRADIENT_TOLERANCE,
         expected_gain=EXPECTED_GAIN,
         memory=starts.memory,
-        hopeless=hopeless,
+        stop_if=stop_if,
     )
     return _round_noise_down(result, objective, search)
 
