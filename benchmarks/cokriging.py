@@ -1,7 +1,8 @@
 """Kriging and co-kriging with gstat (R) compared with emgpr on the Jura data.
 
 `python -m benchmarks.cokriging` runs both in turn on one core, and stores the error at every site
-in results/gstat.json. With `--docs`, it only writes the tables of docs/geostatistics.md from that
+in results/gstat.json. With `--only CoKriging`, only this estimator of emgpr is run, and all other
+stored rows are kept. With `--docs`, it only writes the tables of docs/geostatistics.md from that
 file.
 """
 
@@ -15,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from shutil import which
 from statistics import median
@@ -26,7 +28,7 @@ import pandas as pd
 from benchmarks.run import ONE_THREAD, RESULTS, last_core, log, machine
 from benchmarks.scores import NORMAL_95
 from benchmarks.table import DOCS, between_markers
-from emgpr import EMGPR, IndependentGP
+from emgpr import EMGPR, CoKriging, IndependentGP
 from emgpr.datasets import jura_table
 from emgpr.experiments.tables import (
     NO_VALUE,
@@ -48,13 +50,18 @@ METALS = ("Cd", "Ni", "Zn")
 # from nickel and zinc at the same location, and all three metals are predicted from coordinates.
 ALONE, KNOWN, COORDINATES = "alone", "known", "coordinates"
 OURS: dict[str, dict[str, Callable[[], Any]]] = {
-    ALONE: {"IndependentGP": lambda: IndependentGP("auto", output_transform="log", random_state=0)},
+    ALONE: {
+        "IndependentGP": lambda: IndependentGP("auto", output_transform="log", random_state=0),
+        "CoKriging": lambda: CoKriging(output_transform="log"),
+    },
     KNOWN: {
+        "CoKriging": lambda: CoKriging(output_transform="log"),
         "EMGPR.paper": lambda: EMGPR.paper(output_transform="log", random_state=0),
         "EMGPR": lambda: EMGPR(random_state=0),
     },
     COORDINATES: {
         "IndependentGP": lambda: IndependentGP("auto", output_transform="log", random_state=0),
+        "CoKriging": lambda: CoKriging(output_transform="log"),
         "EMGPR.paper": lambda: EMGPR.paper(output_transform="log", random_state=0),
         "EMGPR": lambda: EMGPR(random_state=0),
     },
@@ -65,10 +72,12 @@ def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cokriging", description=__doc__)
     parser.add_argument("--repeats", type=int, default=3, help="number of runs; times are medians")
+    parser.add_argument("--only", help="estimator of emgpr to run, keeping all other stored rows")
     parser.add_argument("--docs", action="store_true", help="only write the tables")
     args = parser.parse_args()
     if not args.docs:
-        STORED.write_text(json.dumps(measure(args.repeats), indent=1, allow_nan=False) + "\n")
+        run = measure_only(args.only, args.repeats) if args.only else measure(args.repeats)
+        STORED.write_text(json.dumps(run, indent=1, allow_nan=False) + "\n")
         log(f"written: {os.path.relpath(STORED)}")
     text = tables(json.loads(STORED.read_text()))
     print(text)
@@ -79,16 +88,34 @@ def main() -> None:
 def measure(repeats: int) -> Run:
     """Run gstat and emgpr in turn, and return the first predictions and all times."""
     versions = gstat_versions()
+    rows = _repeat(repeats, by_gstat, by_emgpr)
+    return {"date": _now(), "machine": machine() | versions, "rows": rows}
+
+
+def measure_only(estimator: str, repeats: int) -> Run:
+    """Run one estimator of emgpr, and return its rows together with all other stored rows."""
+    stored = json.loads(STORED.read_text())
+    kept = [row for row in stored["rows"] if row["method"] != f"emgpr, {estimator}"]
+    rows = _repeat(repeats, partial(by_emgpr, estimator))
+    dates = stored.get("dates", {}) | {f"emgpr, {estimator}": _now()}
+    return stored | {"dates": dates, "rows": [*kept, *rows]}
+
+
+def _repeat(repeats: int, *measurements: Callable[[], Iterator[Row]]) -> list[Row]:
+    """Run measurements in turn; return rows with the first predictions and all times."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {last_core()})  # The R process inherits the affinity.
     rows: dict[tuple[str, str], Row] = {}
     for repeat in range(repeats):
-        for row in (*by_gstat(), *by_emgpr()):
+        for row in (row for measurement in measurements for row in measurement()):
             stored = rows.setdefault((row["problem"], row["method"]), row | {"seconds": []})
             stored["seconds"].append(row["seconds"])
         log(f"Repeat {repeat + 1} of {repeats} is complete.")
-    stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H%MZ")
-    return {"date": stamp, "machine": machine() | versions, "rows": list(rows.values())}
+    return list(rows.values())
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H%MZ")
 
 
 def gstat_versions() -> dict[str, str]:
@@ -131,9 +158,10 @@ def by_gstat() -> Iterator[Row]:
         yield row
 
 
-def by_emgpr() -> Iterator[Row]:
-    """Yield the predictions of emgpr for the same problems."""
-    for problem, models in OURS.items():
+def by_emgpr(only: str | None = None) -> Iterator[Row]:
+    """Yield the predictions of emgpr, or of only one of its estimators, for the same problems."""
+    for problem, estimators in OURS.items():
+        models = {name: model for name, model in estimators.items() if only in (None, name)}
         withheld = "Cd" if problem == KNOWN else "all"
         jura = jura_table(METALS[:1] if problem == ALONE else METALS, withheld=withheld)
         rows = slice(None) if problem == KNOWN else ~jura.test
@@ -172,6 +200,8 @@ def tables(run: Run) -> str:
         f"One core of {host['cores']}, {host['cpu']}, {host['system']}; R {host['r']}, gstat "
         f"{host['gstat']}, Python {host['python']}; {run['date'][:10]}."
     )
+    for method, date in run.get("dates", {}).items():
+        title += f" {method} was run on a machine of the same kind on {date[:10]}."
     choosing = sum(row["training"]["seconds"] for row in rows if "training" in row)
     share = choosing / _find(rows, KNOWN, chosen)["seconds"]
     note = (

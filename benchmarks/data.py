@@ -94,6 +94,14 @@ def atms() -> Problem:
 
     The granule is read from the folder that the environment variable EMGPR_ATMS names.
     """
+    from emgpr.experiments.atms import AS_PRINTED
+
+    X, Y = atms_table(AS_PRINTED.sites)
+    return _hold_out(X, Y, np.flatnonzero(np.arange(len(Y)) % AS_PRINTED.folds == 0))
+
+
+def atms_table(n_sites: int) -> tuple[Array, Array]:
+    """Return rescaled coordinates and ten channels at random sites of an ATMS granule."""
     from emgpr.datasets import read_atms
     from emgpr.experiments.atms import AS_PRINTED, usable
 
@@ -108,10 +116,8 @@ def atms() -> Problem:
         table = usable(read_atms(tdr, geo), AS_PRINTED)
     except ImportError as reason:
         raise DataNotAvailable(str(reason)) from reason
-    chosen = table.iloc[np.random.default_rng(0).permutation(len(table))[: AS_PRINTED.sites]]
-    held_out = np.flatnonzero(np.arange(len(chosen)) % AS_PRINTED.folds == 0)
-    X, Y = chosen[["lat", "lon"]].to_numpy(), chosen[list(AS_PRINTED.channels)].to_numpy()
-    return _hold_out(_rescale(X), Y, held_out)
+    chosen = table.iloc[np.random.default_rng(0).permutation(len(table))[:n_sites]]
+    return _rescale(chosen[["lat", "lon"]].to_numpy()), chosen[list(AS_PRINTED.channels)].to_numpy()
 
 
 def heaton(offset: tuple[int, int]) -> Problem:

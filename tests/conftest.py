@@ -15,7 +15,8 @@ matplotlib.use("Agg")
 CHECKED = (
     "observations noise sampling arrays parallel metrics kernels kernel_stack neighbours optimize "
     "scoring covariance latents weights ensemble prediction transforms persistence checkpoint "
-    "variograms sphere geo io fourier conditional"
+    "variograms sphere geo io fourier regression stacking mixture_weights convolution cokriging "
+    "spherical"
 )
 install_import_hook([f"emgpr.{name}" for name in CHECKED.split()], "beartype.beartype")
 

@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_info
 from emgpr import EMGPR, LMC
 from emgpr.checkpoint import Checkpoint
 from emgpr.covariance import VecchiaTable, vecchia_table
+from emgpr.latents import VFE, sparse
 from emgpr.observations import Observations
 from emgpr.parallel import Execution, parallel_map, stop_workers
 from tests.dying_workers import DyingKernel, dying_identity, dying_mean
@@ -170,6 +171,19 @@ def test_the_part_of_a_worker_killed_during_the_joint_optimisation_is_repeated(
     assert (tmp_path / "died").exists()
     for part, expected in zip(found, here.evaluate(*point), strict=True):
         assert_allclose(part, expected, rtol=1e-10)
+
+
+def test_workers_compute_parts_of_the_sums_over_inducing_points(on_dask, monkeypatch):
+    monkeypatch.setattr(sparse, "SITES_PER_BLOCK", 10)
+    monkeypatch.setattr(sparse, "SITES_PER_PART", 20)
+    observations = Observations.from_table(X, Y - Y.mean(axis=0))
+    params, which = np.log([[0.4, 0.1], [0.4, 0.2]]), np.arange(2)
+    there, here = (
+        VFE(12).divided_objective(observations, RBF(), which, Execution(n_jobs=n))(params, which)
+        for n in (None, 1)
+    )
+    for found, expected in zip(there, here, strict=True):
+        assert_allclose(found, expected, rtol=1e-10)
 
 
 @posix

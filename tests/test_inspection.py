@@ -5,10 +5,18 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from emgpr.inspection import signal_correlations, variogram_warnings, variograms
+from emgpr.inspection import (
+    lmc_variogram,
+    regressions,
+    signal_correlations,
+    stacking_weights,
+    variogram_warnings,
+    variograms,
+)
 from emgpr.prediction import LMCModel, LMCPosterior
 from emgpr.variograms import Lags, ModelVariogram, empirical_variogram
 from tests.simulated import world
+from tests.stacking.stacked import stacked_posterior
 
 
 def test_parts_sum_to_the_correlations_of_the_signals(rng):
@@ -42,7 +50,9 @@ def posterior(made):
 
 
 def tabulate(posterior, pairs=None, kind="auto"):
-    return variograms(posterior, ["Cd", "Ni", "Zn"], pairs, n_lags=5, max_lag=None, kind=kind)
+    table, of_model = posterior.observations, lmc_variogram(posterior)
+    names = ["Cd", "Ni", "Zn"]
+    return variograms(table, of_model, names, pairs, n_lags=5, max_lag=None, kind=kind)
 
 
 def test_empirical_and_model_variograms_are_side_by_side(made, posterior):
@@ -105,3 +115,42 @@ def test_few_pairs_are_not_enough_for_a_warning():
 def test_cross_variograms_are_not_checked():
     frame = frame_with_sill(5.0)
     assert variogram_warnings(frame.assign(second="Ni")) == []
+
+
+NAMES = ["Cd", "Ni", "Zn"]
+
+
+@pytest.fixture(scope="module")
+def stacked():
+    return stacked_posterior()[1]
+
+
+def test_weights_are_listed_for_every_question(stacked):
+    frame, stack = stacking_weights(stacked, NAMES), stacked.stack
+    assert list(frame.columns) == ["own", "joint", "regression"]
+    assert frame.index.names == ["output", "known", "distance"]
+    assert len(frame) == 3 + 2 * len(stack.known)
+    for d, name in enumerate(NAMES):
+        assert_array_equal(frame.loc[(name, "", "any")], stack.unknown[d].near)
+    found = stack.known[1, (0, 2)]
+    assert_array_equal(frame.loc[("Ni", "Cd, Zn", "near")], found.near)
+    assert_array_equal(frame.loc[("Ni", "Cd, Zn", "far")], found.far)
+
+
+def test_regressions_are_listed_with_their_candidates(stacked):
+    frame = regressions(stacked, NAMES)
+    fitted = stacked.stack.regressions[2, (0, 1)]
+    rows = frame.loc[("Zn", "Cd, Ni")]
+    assert len(rows) == len(fitted.kept)
+    residual, prior = fitted.kept[0]
+    assert_array_equal(rows.iloc[0, :5], [*residual, *prior])
+    assert_array_equal(rows[["weight_near", "weight_far"]].T, fitted.weights)
+    assert_array_equal(rows[["variance_near", "variance_far"]].T, fitted.variances)
+
+
+def test_without_a_stack_the_lists_are_empty(stacked):
+    joint = stacked.with_transfer()
+    weights, fitted = stacking_weights(joint, NAMES), regressions(joint, NAMES)
+    assert len(weights) == len(fitted) == 0
+    assert list(weights.columns) == list(stacking_weights(stacked, NAMES).columns)
+    assert list(fitted.columns) == list(regressions(stacked, NAMES).columns)

@@ -1,6 +1,7 @@
 """Inspection of a fitted model: its training data, latent processes and variograms."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -12,8 +13,10 @@ from emgpr.inputs import InputSpec
 from emgpr.observations import Observations
 from emgpr.parallel import Execution, parallel_map
 from emgpr.prediction import LMCModel, LMCPosterior, condition_latents
+from emgpr.stacking import CANDIDATES, StackedPosterior
 from emgpr.transforms import OutputScaler
 from emgpr.variograms import (
+    Kind,
     Lags,
     ModelVariogram,
     default_kind,
@@ -23,6 +26,8 @@ from emgpr.variograms import (
 from emgpr.weights import aligned
 
 Array = np.ndarray
+ExpectedVariogram = Callable[[int, int, Kind], Array]
+VariogramOf = Callable[[Array, Lags], ExpectedVariogram]
 
 MAX_VARIOGRAM_SITES = 1200  # 0.7 million pairs
 # If the ratio of fitted to empirical semivariances at large lags is larger than this, or smaller
@@ -39,6 +44,40 @@ def training_data(
     X = pd.DataFrame(inputs.to_user(observations.x), index=index, columns=list(names))
     Y = np.where(observations.observed.T, scaler.to_original(observations.y.T), np.nan)
     return X, pd.DataFrame(Y, index=index, columns=list(scaler.names))
+
+
+def stacking_weights(posterior: LMCPosterior, names: Sequence[str]) -> pd.DataFrame:
+    """Return the weights of the candidates for each question that has been asked so far."""
+    rows: list[tuple[tuple[str, str, str], Array]] = []
+    if isinstance(posterior, StackedPosterior):
+        for d, found in enumerate(posterior.stack.unknown):
+            rows.append(((names[d], "", "any"), found.near))
+        for (d, known), found in posterior.stack.known.items():
+            others = ", ".join(names[e] for e in known)
+            rows.append(((names[d], others, "near"), found.near))
+            rows.append(((names[d], others, "far"), found.far))
+    levels = ["output", "known", "distance"]
+    index = pd.MultiIndex.from_tuples([key for key, _ in rows] or [("", "", "")], names=levels)
+    values = [weights for _, weights in rows] or [np.full(len(CANDIDATES), np.nan)]
+    table = pd.DataFrame(values, index=index, columns=list(CANDIDATES))
+    return table if rows else table.iloc[:0]
+
+
+def regressions(posterior: LMCPosterior, names: Sequence[str]) -> pd.DataFrame:
+    """Return the candidates of every regression, with their weights and variances."""
+    found = posterior.stack.regressions if isinstance(posterior, StackedPosterior) else {}
+    rows = [
+        (names[d], ", ".join(names[e] for e in known), *residual, *prior, *weights, *variances)
+        for (d, known), fitted in found.items()
+        for (residual, prior), weights, variances in zip(
+            fitted.kept, fitted.weights.T, fitted.variances.T, strict=True
+        )
+    ]
+    columns = [
+        "output", "known", "length_scale", "residual_share", "varying_variance", "linear_variance",
+        "smooth_share", "weight_near", "weight_far", "variance_near", "variance_far",
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=columns).set_index(["output", "known"])
 
 
 def latent_processes(
@@ -81,8 +120,21 @@ def signal_correlations(
     return parts / std / std[:, None]
 
 
+def lmc_variogram(posterior: LMCPosterior) -> VariogramOf:
+    """Return the function that computes the variograms of a linear model of coregionalisation."""
+    model = posterior.model
+    B = model.B.mean(axis=0)
+
+    def expected(x: Float[Array, "N P"], lags: Lags) -> ExpectedVariogram:
+        averages = ModelVariogram.from_kernels(model.kernels, x, lags)
+        return partial(averages.expected, B, model.noise)
+
+    return expected
+
+
 def variograms(
-    posterior: LMCPosterior,
+    observations: Observations,
+    model_variogram: VariogramOf,
     names: Sequence[str],
     pairs: Sequence[tuple[str, str]] | None,
     *,
@@ -90,7 +142,10 @@ def variograms(
     max_lag: float | None,
     kind: Literal["auto", "cross", "pseudo"],
 ) -> pd.DataFrame:
-    """Return empirical and model variograms of all outputs or of `pairs`, one row for each lag."""
+    """Return empirical and model variograms of all outputs or of `pairs`, one row for each lag.
+
+    `model_variogram(x, lags)` returns a function of two outputs and a kind of variogram.
+    """
     chosen = [(name, name) for name in names] if pairs is None else list(pairs)
     unknown = [name for pair in chosen for name in pair if name not in names]
     if unknown:
@@ -100,11 +155,9 @@ def variograms(
         )
     if kind not in ("auto", "cross", "pseudo"):
         raise ValueError(f"kind={kind!r}; expected 'auto', 'cross' or 'pseudo'.")
-    model, observations = posterior.model, posterior.observations
     table = observations.at(observations.subsample(MAX_VARIOGRAM_SITES))
     lags = Lags.between(table.x, n_lags, max_lag)
-    expected = ModelVariogram.from_kernels(model.kernels, table.x, lags)
-    B = model.B.mean(axis=0)
+    expected = model_variogram(table.x, lags)
     index = {name: d for d, name in enumerate(names)}
     parts = []
     for first, second in chosen:
@@ -117,7 +170,7 @@ def variograms(
         lag, value, n = empirical_variogram(table, lags, *pair, pair_kind)
         columns = {
             "first": first, "second": second, "kind": pair_kind, "lag": lag, "pairs": n,
-            "empirical": value, "model": expected.expected(B, model.noise, *pair, pair_kind),
+            "empirical": value, "model": expected(*pair, pair_kind),
         }  # fmt: skip
         parts.append(pd.DataFrame(columns))
     return pd.concat(parts, ignore_index=True)

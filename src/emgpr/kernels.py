@@ -21,6 +21,7 @@ from jaxtyping import Float
 from sklearn.gaussian_process import kernels as sk
 
 from emgpr.arrays import Array, namespace, to_device_of, to_numpy
+from emgpr.spherical import Spherical as Spherical  # users import it from here
 
 # These annotations are used in inner functions, where Python evaluates them at every call of the
 # outer function. Creating them there would take longer than evaluating a small matrix.
@@ -184,6 +185,11 @@ def _matern(kernel: sk.Matern, theta: Array, pairs: Pairs) -> tuple[Array, Pullb
     return _stationary(kernel, theta, pairs, radial)
 
 
+@_register(Spherical)
+def _spherical(kernel: Spherical, theta: Array, pairs: Pairs) -> tuple[Array, Pullback]:
+    return _stationary(kernel, theta, pairs, _spherical_radial)
+
+
 @_register(sk.RationalQuadratic)
 def _rational_quadratic(
     kernel: sk.RationalQuadratic, theta: Array, pairs: Pairs
@@ -232,6 +238,16 @@ def _matern52(r2: Array) -> tuple[Array, Array]:
     return (1 + s + s**2 / 3) * e, slope
 
 
+def _spherical_radial(r2: Array) -> tuple[Array, Array]:
+    xp = namespace(r2)
+    r = xp.minimum(xp.sqrt(r2), xp.ones_like(r2))
+    k = 1 - 1.5 * r + 0.5 * r**3
+    # −2 dk/dr² is 3/2 (1 − r²) / r. If r = 0, any finite value can be used.
+    slope = 1.5 * (1 - r**2)
+    r[r == 0] = 1.0
+    return k, slope / r
+
+
 def _root_and_exponential(r2: Array) -> tuple[Array, Array]:
     """Return s = √r² and exp(−s). The array r² is overwritten."""
     xp = namespace(r2)
@@ -244,7 +260,7 @@ _MATERN = {0.5: _matern12, 1.5: _matern32, 2.5: _matern52, np.inf: _squared_expo
 
 
 def _stationary(
-    kernel: sk.RBF,
+    kernel: sk.RBF | Spherical,
     theta: Array,
     pairs: Pairs,
     radial: Callable[[Array], tuple[Array, Array]],
@@ -297,25 +313,36 @@ def _evaluate_both(kernel: sk.KernelOperator, theta: Array, pairs: Pairs) -> tup
 
 
 def _hyperparameters(kernel: sk.Kernel, theta: Array, *names: str) -> list[Array]:
-    """Return the named hyper-parameters, from theta or, if they are fixed, from the kernel."""
+    """Return the named hyper-parameters, from theta or, if they are fixed, from the kernel.
+
+    These are all hyper-parameters of the kernel, in the order of theta. (The kernel's property
+    `hyperparameters`, which lists them, takes longer than evaluating a small matrix.)
+    """
     xp = namespace(theta)
-    values, start = {}, 0
-    for parameter in kernel.hyperparameters:
-        if parameter.fixed:
-            value = np.atleast_1d(np.asarray(getattr(kernel, parameter.name), dtype=float))
+    values, start = [], 0
+    for name in names:
+        value = np.atleast_1d(np.asarray(getattr(kernel, name), dtype=float))
+        if _is_fixed(kernel, name):
             value = np.broadcast_to(value, (*theta.shape[:-1], len(value)))
-            values[parameter.name] = to_device_of(value, theta)
+            values.append(to_device_of(value, theta))
         else:
-            values[parameter.name] = xp.exp(theta[..., start : start + parameter.n_elements])
-            start += parameter.n_elements
-    return [values[name] for name in names]
+            values.append(xp.exp(theta[..., start : start + len(value)]))
+            start += len(value)
+    return values
 
 
 def _free_gradients(kernel: sk.Kernel, **gradients: Array) -> Array:
     """Join the gradients of the hyper-parameters that are not fixed, in the order of theta."""
-    kept = [gradients[p.name] for p in kernel.hyperparameters if not p.fixed]
+    kept = [gradient for name, gradient in gradients.items() if not _is_fixed(kernel, name)]
+    if len(kept) == 1:
+        return kept[0]
     example = next(iter(gradients.values()))
     return namespace(example).concat(kept, axis=-1) if kept else example[..., :0]
+
+
+def _is_fixed(kernel: sk.Kernel, name: str) -> bool:
+    bounds = getattr(kernel, f"{name}_bounds")
+    return isinstance(bounds, str) and bounds == "fixed"
 
 
 def split_noise(kernel: sk.Kernel) -> tuple[sk.Kernel | None, sk.WhiteKernel | None]:

@@ -202,6 +202,16 @@ class Observations:
         return cov
 
 
+def repeats(observed: Float[Array, "M D"], readings: Float[Array, "M D"]) -> Bool[Array, " M"]:
+    """Mark the rows of `observed` in which no value differs from the reading that it stands for.
+
+    >>> repeats(np.array([[1.0, np.nan], [2.0, 3.0]]), np.array([[1.0, 5.0], [2.0, np.nan]]))
+    array([ True, False])
+    """
+    same = np.isclose(observed, readings, rtol=1e-9, atol=1e-12) | np.isnan(observed)
+    return same.all(axis=1)
+
+
 def first_true(condition: Bool[Array, "N C"]) -> tuple[int, int]:
     """Return the row and column of the first True value, searching column by column."""
     column = int(np.flatnonzero(condition.any(axis=0))[0])

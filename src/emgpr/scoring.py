@@ -180,8 +180,7 @@ def _step(
     free = _free(state, low, high)
     pairs = state.pairs if state.n_iter >= n_scoring else ()
     direction = _direction(state, free, pairs, scale)
-    longest = float(np.abs(direction).max(initial=0.0))
-    direction *= min(1.0, MAX_STEP / longest) if longest > 0 else 0.0
+    direction = _limited(direction, state.gradient)
     length, n_evaluations, nonfinite = 1.0, state.n_evaluations, False
     for _ in range(MAX_REDUCTIONS):
         x = np.clip(state.x + length * direction, low, high)
@@ -234,6 +233,14 @@ def _direction(
     direction = np.zeros_like(state.x)
     direction[free] = q
     return direction
+
+
+def _limited(direction: Float[Array, " p"], gradient: Float[Array, " p"]) -> Float[Array, " p"]:
+    """Limit the change of each variable, or scale all changes if that is not an ascent."""
+    limited = np.clip(direction, -MAX_STEP, MAX_STEP)
+    if limited @ gradient > 0:
+        return limited
+    return direction * min(1.0, MAX_STEP / float(np.abs(direction).max(initial=MAX_STEP)))
 
 
 def _solve(

@@ -59,3 +59,18 @@ def test_without_r_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setattr(cokriging, "which", lambda name: None)
     with pytest.raises(SystemExit, match="apt install r-cran-gstat"):
         cokriging.gstat_versions()
+
+
+def test_one_estimator_can_be_run_again(stored, tmp_path, monkeypatch):
+    """All other rows are kept, and the title names its date."""
+    monkeypatch.setattr(cokriging.os, "sched_setaffinity", lambda *_: None, raising=False)
+    monkeypatch.setattr(cokriging, "STORED", tmp_path / "stored.json")
+    cokriging.STORED.write_text(json.dumps(stored))
+    fixed = {"problem": "known", "method": "emgpr, CoKriging", "seconds": 0.5}
+    monkeypatch.setattr(cokriging, "by_emgpr", lambda only: [fixed | {"only": only}])
+    run = cokriging.measure_only("CoKriging", 2)
+    assert run["rows"][-1] == fixed | {"only": "CoKriging", "seconds": [0.5, 0.5]}
+    others = [row for row in stored["rows"] if row["method"] != "emgpr, CoKriging"]
+    assert run["rows"][:-1] == others
+    assert "emgpr, CoKriging" in run["dates"]
+    assert "emgpr, CoKriging was run on a machine of the same kind" in tables(stored)

@@ -2,7 +2,11 @@
 
 import os
 
+import pandas as pd
 import pytest
+
+from emgpr import CoKriging
+from emgpr.kernels import Spherical
 
 from .commands import COLUMNS, refuse, succeed
 
@@ -86,3 +90,18 @@ def test_links_to_nothing(here):
     )
     line = refuse(2, *PREDICT, "-o", "gone.csv")
     assert line.endswith("nowhere; create it first. Use another name or folder.")
+
+
+def test_a_model_that_is_no_linear_model_has_figures_and_a_report(here):
+    jura = pd.read_csv("jura.csv")
+    kriged = CoKriging([Spherical(0.5, "fixed")], output_transform="log")
+    kriged.fit(jura[["Xloc", "Yloc"]], jura[["Cd", "Ni"]]).save("kriged.emgpr")
+    succeed("predict", "kriged.emgpr", "--at", "new.csv", "-o", "p.csv")
+    assert list(pd.read_csv("p.csv"))[-4:] == ["Cd", "Cd_std", "Ni", "Ni_std"]
+    assert "mae" in succeed("validate", "kriged.emgpr").output
+    succeed("plot", "kriged.emgpr", "variograms", "-o", "v.png")
+    succeed("report", "kriged.emgpr", "--resolution", "12", "-o", "r.html")
+    assert "cannot be compared with an exact model" in refuse(
+        2, "validate", "kriged.emgpr", "--exact"
+    )
+    assert "CoKriging has none" in refuse(3, "plot", "kriged.emgpr", "latents", "-o", "l.png")

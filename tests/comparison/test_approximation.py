@@ -127,7 +127,7 @@ def test_an_exact_model_is_not_compared(exact, monkeypatch):
     "settings",
     [
         {"combine": "grbcm", "conditioning": "batch"},
-        {"output_transform": ["log", "yeo-johnson"], "transfer": "safe"},
+        {"output_transform": ["log", "yeo-johnson"], "transfer": "auto"},
         {"device": "torch"},
     ],
     ids=str,

@@ -7,6 +7,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 
 from emgpr.arrays import to_numpy
 from emgpr.covariance import VecchiaTable, log_likelihood, vecchia_table
+from emgpr.covariance.vecchia import block_log_likelihood, derivative_by_coregionalization
 from emgpr.kernel_stack import KernelStack
 from emgpr.observations import Observations
 from emgpr.parallel import Execution
@@ -145,6 +146,40 @@ def test_the_information_is_semidefinite(rng):
     basis = np.eye(3)[:, :, None] * np.eye(3)[:, None]
     values = np.linalg.eigvalsh(a_table(made, 5).information(THETA, made.W, made.noise, basis))
     assert values[0] > -1e-10 * values[-1]
+
+
+def test_a_column_of_zero_weights_has_the_curvature_of_the_coregionalisation(rng):
+    """The information of such a column is zero, and the second derivative of log p is 2 ∂/∂B."""
+    made = world(rng, N=15, missing=0.2, correlated=True)
+    (Q, D, k), table = made.W.shape, a_table(made, 5)
+    W = made.W.copy()
+    W[1, :, 0] = 0.0
+    basis = np.eye(D)[:, :, None] * np.eye(D)[:, None]
+    at = len(THETA) + D + np.arange(Q * D * k).reshape(Q, D, k)[1, :, 0]
+    information = table.information(THETA, W, made.noise, basis)
+    assert_allclose(information[at], 0.0, atol=1e-12)
+
+    def gradient(d, step):
+        moved = W.copy()
+        moved[1, d, 0] = step
+        return table.evaluate(THETA, moved, made.noise).of_weights[1, :, 0]
+
+    step = 1e-5
+    second = np.array([(gradient(d, step) - gradient(d, -step)) / (2 * step) for d in range(D)])
+    values, vectors = np.linalg.eigh(-second)
+    expected = (vectors * np.maximum(values, 0)) @ vectors.T
+    found = table.curvature(THETA, W, made.noise, basis)
+    assert_allclose(found[np.ix_(at, at)], expected, rtol=1e-5, atol=1e-5 * abs(values).max())
+
+
+def test_the_derivative_by_coregionalisation_implies_that_by_weights(rng):
+    made = world(rng, N=12, missing=0.3, correlated=True)
+    table = a_table(made, 4)
+    ((blocks, kernels),) = table._chunks()
+    K, _ = kernels.evaluate(THETA)
+    fit = block_log_likelihood(blocks, made.W, made.noise, K)
+    of_B = derivative_by_coregionalization(fit, K)
+    assert_allclose(2 * of_B @ made.W, fit.of_weights, rtol=1e-9, atol=1e-9)
 
 
 def test_an_indefinite_covariance_has_no_likelihood(rng):

@@ -12,10 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF
 
 from emgpr import EMGPR, IndependentGP, spatial_blocks
-from emgpr.cross_validation import evaluate, outputs_without_gain
 from emgpr.ensemble import join
-from emgpr.observations import Observations
-from emgpr.parallel import Execution
 from emgpr.prediction import condition
 from tests.simulated import known_model, smooth_table, with_weights, world
 
@@ -164,12 +161,6 @@ def related_outputs(rng, N=60):
     return X, np.column_stack([f, f, g]) + 0.1 * rng.normal(size=(N, 3))
 
 
-def without_gain(model, *, by_output):
-    joint = model.posterior_.with_transfer()
-    found = outputs_without_gain(joint, model.output_scaler_, Execution())
-    return found["output" if by_output else "site"].tolist()
-
-
 @pytest.fixture(scope="module")
 def related():
     """A table of related outputs and a model of it."""
@@ -183,7 +174,6 @@ def test_outputs_that_inform_each_other_gain(related):
     assert report.table["verdict"].tolist() == ["gains", "gains", "no difference"]
     assert report.losing == []
     assert report.table.loc["0", "gain_percent"] > 30
-    assert 0 not in without_gain(model, by_output=True)
     summary = model.cross_validate("output").summary()
     assert_allclose(report.table[["mae", "nlpd"]], summary[["mae", "nlpd"]])
 
@@ -193,7 +183,6 @@ def test_outputs_that_are_modelled_as_one_although_they_differ_lose():
     exact = {"batch_size": None, "n_neighbours": None, "parameter_uncertainty": False}
     model = with_weights(EMGPR(**QUICK | exact).fit(X, Y), np.ones((1, 3, 3, 1)))
     assert model.transfer_report("output").losing == ["0", "1", "2"]
-    assert without_gain(model, by_output=True) == [0, 1, 2]
 
 
 def test_independent_outputs_have_no_difference_and_no_gain(made):
@@ -201,7 +190,6 @@ def test_independent_outputs_have_no_difference_and_no_gain(made):
     table = model.transfer_report(GROUPS).table
     assert_array_equal(table["difference"], 0.0)
     assert set(table["verdict"]) == {"no difference"}
-    assert without_gain(model, by_output=False) == [0, 1, 2]
 
 
 def test_differences_are_averaged_in_each_group_first(related):
@@ -235,64 +223,6 @@ def test_unrelated_outputs_are_rarely_found_to_gain():
     assert alarms <= 2
 
 
-@pytest.mark.parametrize(
-    ("N", "D", "n_members", "conditioning", "n"),
-    [
-        (3000, 30, 8, "all", None),  # one inverse suffices for all sites
-        (606, 7, 1, 16, None),
-        (2000, 6, 8, 16, None),
-        (3000, 6, 8, 16, 2000),
-        (606, 30, 8, 16, 300),
-        (300, 30, 8, 16, None),
-    ],
-)
-def test_with_many_sites_or_outputs_a_sample_is_tested(N, D, n_members, conditioning, n):
-    rng = np.random.default_rng(0)
-    table = Observations.from_table(rng.uniform(size=(N, 2)), rng.normal(size=(N, D)))
-    sites = evaluate.tested_sites(table, n_members, conditioning)
-    assert (None if sites is None else len(sites)) == n
-    if sites is not None:
-        assert_array_equal(sites, evaluate.tested_sites(table, n_members, conditioning))
-
-
-@pytest.mark.parametrize(
-    ("N", "D", "conditioning", "automatic", "expected"),
-    [
-        (300, 3, "all", True, "all"),  # few readings
-        (400, 3, "all", True, 16),
-        (400, 3, "all", False, 16),  # the test need not be exact even if predictions are
-        (606, 30, "all", True, 8),
-        (606, 60, 16, True, 6),
-        (606, 30, 20, False, 20),  # set by the user
-        (3000, 3, "batch", False, "batch"),
-    ],
-)
-def test_many_readings_are_tested_from_neighbours(N, D, conditioning, automatic, expected):
-    table = Observations.from_table(np.zeros((N, 2)), np.zeros((N, D)))
-    assert evaluate.conditioning_of_test(table, 1, conditioning, automatic) == expected
-
-
-def test_neighbours_find_the_same_large_gains_as_all_readings(related, monkeypatch):
-    _, model = related
-    exact = {by: without_gain(model, by_output=by) for by in (False, True)}
-    monkeypatch.setattr(evaluate, "MAX_EXACT_TEST", 10)
-    assert {by: without_gain(model, by_output=by) for by in (False, True)} == exact
-    assert not {0, 1} & set(exact[True])
-
-
-def test_a_sample_finds_the_same_large_gains_as_all_readings(related, monkeypatch):
-    """The two outputs that are nearly equal gain, whether all their readings are tested or half."""
-    _, model = related
-    near = copy(model)
-    near.posterior_ = replace(model.posterior_.with_transfer(), conditioning=8)
-    assert not {0, 1} & set(without_gain(near, by_output=True))
-    monkeypatch.setattr(evaluate, "MIN_TESTED_READINGS", 30)
-    monkeypatch.setattr(evaluate, "TEST_OPERATIONS", 1.0)
-    tested = evaluate.tested_sites(near.posterior_.observations, 1, 8)
-    assert len(tested) == 30
-    assert not {0, 1} & set(without_gain(near, by_output=True))
-
-
 def test_the_parts_of_a_whole_keep_their_correlations():
     """95% intervals of 3 × 300 readings in each of two tables; without correlations, 90 to 91%.
 
@@ -307,7 +237,8 @@ def test_the_parts_of_a_whole_keep_their_correlations():
         Y = pd.DataFrame(100 * parts / parts.sum(axis=1, keepdims=True), columns=["a", "b", "c"])
         model = EMGPR(compositions=[["a", "b", "c"]], max_iter=40, n_restarts=2, random_state=0)
         model.fit(X[:120], Y[:120])
-        assert model.alone_ == {"site": [], "output": []}
+        weights = model.stacking_weights_
+        assert (weights["joint"] == 1).all()
         low, high = model.predict_quantiles(X[120:], [0.025, 0.975])
         inside.append(np.mean((low < Y[120:]) & (Y[120:] < high)))
     assert 0.925 < np.mean(inside) < 0.975

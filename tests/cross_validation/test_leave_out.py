@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from emgpr.cross_validation import LeaveOutSets, sample_sites, spatial_blocks
+from emgpr.cross_validation import LeaveOutSets, spatial_blocks
 from emgpr.inputs import InputSpec
 from emgpr.observations import Observations
 
@@ -89,17 +89,6 @@ def test_a_block_with_every_reading_of_an_output_is_refused(rng):
     with pytest.raises(ValueError, match=r"A block contains all 1 .* 'Ni'.*\. Set by=\"site\"\."):
         build("block", (observations, inputs))
     build("site", (observations, inputs))
-
-
-def test_a_sample_of_sites_has_the_same_number_of_readings_of_each_output(rng):
-    Y = np.where(rng.uniform(size=(200, 2)) < [0.0, 0.8], np.nan, 1.0)
-    Y[:5, 1] = 1.0
-    observations = Observations.from_table(rng.uniform(size=(200, 2)), Y)
-    sites = sample_sites(observations, 20)
-    assert np.all(observations.observed[:, sites].sum(axis=1) >= 20)
-    assert len(sites) <= 40
-    assert_array_equal(sites, sample_sites(observations, 20))
-    assert len(sample_sites(observations, 1000)) == 200
 
 
 def test_blocks_are_of_neighbours_in_any_units(rng):

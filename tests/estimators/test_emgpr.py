@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF
 
@@ -96,7 +96,7 @@ def test_of_the_values_that_the_docstring_lists_the_default_is_named():
 def test_the_fitted_model_has_every_attribute_that_the_docstring_describes():
     text = inspect.getdoc(EMGPR).partition("Attributes\n")[2].partition("Examples\n")[0]
     names = re.findall(r"^(\w+_) :", text, flags=re.MULTILINE)
-    assert {"alone_", "history_", "transforms_", "variance_shares_"} < set(names)
+    assert {"stacking_weights_", "history_", "transforms_", "variance_shares_"} < set(names)
     model = EMGPR(**QUICK).fit(X, Y)
     assert [name for name in names if not hasattr(model, name)] == []
 
@@ -113,12 +113,28 @@ def test_small_batches_get_the_two_steps():
     assert "everything" in [stage.learned for stage in one.history_]
 
 
-def test_outputs_without_gain_are_named_if_transfer_is_safe():
-    safe = EMGPR(**QUICK).fit(X, Y)
-    assert set(safe.alone_) == {"site", "output"}
-    assert all(set(names) <= {"0", "1", "2"} for names in safe.alone_.values())
-    assert EMGPR(**QUICK, transfer="full").fit(X, Y).alone_ == {}
-    assert EMGPR(**QUICK).fit(X, Y[:, 0]).alone_ == {}
+@pytest.mark.parametrize("transfer", ["auto", "safe"])
+def test_stacking_weights_are_listed_for_every_output_and_distance(transfer):
+    """The value "safe" is the name of "auto" in earlier versions."""
+    table = EMGPR(**QUICK, transfer=transfer).fit(X, Y).stacking_weights_
+    assert list(table.columns) == ["own", "joint", "regression"]
+    assert set(table.index.get_level_values("output")) == {"0", "1", "2"}
+    assert set(table.index.get_level_values("distance")) == {"any", "near", "far"}
+    assert_allclose(table.sum(axis=1), 1.0)
+    nothing_known = table[table.index.get_level_values("distance") == "any"]
+    assert (nothing_known["regression"] == 0).all()
+
+
+def test_a_model_without_stacking_has_no_weights():
+    assert EMGPR(**QUICK, transfer="full").fit(X, Y).stacking_weights_.empty
+    assert EMGPR(**QUICK, transfer="none").fit(X, Y).stacking_weights_.empty
+    assert EMGPR(**QUICK).fit(X, Y[:, 0]).stacking_weights_.empty
+
+
+def test_without_transfer_predictions_are_those_of_independent_outputs():
+    alone = EMGPR(**QUICK, transfer="none").fit(X, Y)
+    own = EMGPR(**QUICK, transfer="full").fit(X, Y).posterior_.without_transfer()
+    assert_allclose(alone.posterior_.predict(X + 0.05).mean, own.predict(X + 0.05).mean, rtol=1e-6)
 
 
 # --- the combination rule

@@ -29,10 +29,12 @@ from sklearn.preprocessing import OneHotEncoder, PowerTransformer, StandardScale
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from emgpr import (
+    CMOGP,
     EMGPR,
     ICM,
     LMC,
     SLFM,
+    CoKriging,
     ConditionalGP,
     IndependentGP,
     OnePassGP,
@@ -47,7 +49,7 @@ from tests.simulated import smooth_table
 pytestmark = pytest.mark.slow
 
 FAMILY = [EMGPR, ICM, LMC, SLFM, IndependentGP, ConditionalGP]
-EVERY = [*FAMILY, OnePassGP]
+EVERY = [*FAMILY, CMOGP, OnePassGP]
 FIXED = RBF(0.4, "fixed")
 CV = KFold(3, shuffle=True, random_state=0)
 MAE = make_scorer(over_readings(metrics.mean_absolute_error), greater_is_better=False)
@@ -102,6 +104,11 @@ def selected_checks():
             name = check.func.__name__
             if name in SELECTED:
                 yield pytest.param(estimator, check, id=f"{Estimator.__name__}-{name}")
+
+
+@parametrize_with_checks([CMOGP(max_iter=5, n_restarts=1), CoKriging("exponential")])
+def test_other_models_pass_every_check_of_scikit_learn(estimator, check):
+    run(check, estimator)
 
 
 @pytest.mark.parametrize(("estimator", "check"), list(selected_checks()))

@@ -31,7 +31,7 @@ STAGES = {
     "resolve_params": fitting,
     "split_sites": fitting,
     "fit_latents": step_1,
-    "outputs_without_gain": fitting,
+    "stack_candidates": fitting,
 }
 
 

@@ -50,7 +50,6 @@ def test_an_intrinsic_model_has_one_kernel_and_a_full_coregionalisation_matrix()
 
 def test_independent_outputs_do_not_depend_on_each_other():
     joint = IndependentGP(**QUICK).fit(X, Y)
-    assert joint.alone_ == {}
     assert not hasattr(joint, "history_")  # no optimisation follows step 1
     for d in range(3):
         single = IndependentGP(**QUICK).fit(X, Y[:, d])

@@ -31,6 +31,17 @@ BOUNDS = {
     "EMGPR* (Ensemble)": (0.445, 0.472),
     "EMGPR*": (0.450, 0.472),
     "GP": (0.570, 0.586),
+    "GP*": (0.55, 0.60),
+    "ICM*": (0.455, 0.467),
+    "SLFM* (ML)": (0.455, 0.467),
+    "CMOGP": (0.380, 0.400),
+    "CMOGP*": (0.448, 0.460),
+    "Co-kriging": (0.38, 0.45),
+    "Co-kriging*": (0.40, 0.52),
+    "SLFM (VB)": (0.422, 0.430),
+    "SLFM* (VB)": (0.464, 0.472),
+    "GPRN (VB)": (0.390, 0.430),
+    "GPRN* (VB)": (0.410, 0.435),
 }
 
 
@@ -50,7 +61,7 @@ def test_table_1_and_the_error_of_the_defaults_are_reproduced(run):
     entries = {entry["approach"]: entry for entry in table_1(rows)}
     for name, (low, high) in BOUNDS.items():
         assert low <= entries[name]["mae"] <= high, name
-        assert entries[name]["sd"] is None or entries[name]["sd"] <= 1e-3, name
+        assert entries[name]["sd"] is None or entries[name]["sd"] <= 2e-3, name
     gain = entries[ENSEMBLE]["minus_no_transfer"]
     assert gain["mean"] < -3 * gain["standard_error"]
     [ours] = run(cadmium_jobs({"ours": DEFAULTS}, 1))

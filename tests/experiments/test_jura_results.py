@@ -59,16 +59,16 @@ def test_the_full_table_includes_approaches_that_were_only_published():
     width = len(lines[0])
     assert lines[3] == (
         "| EMGPR (Ensemble)  | 0.4020 | 2.0e-03 | 0.4025 |  3.7e-07 |    -0.178 ± 0.041 "
-        "| 2.50 |       2.16 |"
+        "|                 – | 2.50 |       2.16 |"
     )
     assert (
-        "| Co-kriging        |      – |       – |   0.51 |        – |                 – "
-        "|    – |          – |"
+        "| Co-kriging*       |      – |       – |   0.51 |        – |                 – "
+        "|                 – |    – |          – |"
     ) in lines
     names = [line.split("|")[1].strip() for line in lines[2:-2]]
     assert names == [
-        "Median of Cd", "EMGPR (Ensemble)", "EMGPR", "EMGPR* (Ensemble)", "EMGPR*", "GP", "ICM",
-        "SLFM", "GPRN (VB)", "GPRN* (VB)", "CMOGP", "Co-kriging", "SLFM (VB)", "SLFM* (VB)",
+        "Median of Cd", "EMGPR (Ensemble)", "EMGPR", "EMGPR* (Ensemble)", "EMGPR*", "GP", "ICM*",
+        "SLFM* (ML)", "CMOGP*", "Co-kriging*", "GPRN (VB)", "GPRN* (VB)", "SLFM (VB)", "SLFM* (VB)",
     ]  # fmt: skip
     assert {len(line) for line in lines[:-2]} == {width}
 
@@ -80,8 +80,26 @@ def test_one_restart_has_no_standard_deviation_and_a_baseline_no_time():
     assert entries["GP"]["sd"] == pytest.approx(0.01)
     assert entries["GP"]["time"] == 1.0
     assert entries["GP"]["minus_no_transfer"] is None
-    assert entries["ICM"]["mae"] is None
-    assert entries["ICM"]["printed"]["where"] == "Table 1, right half, row 2"
+    assert entries["ICM*"]["mae"] is None
+    assert entries["ICM*"]["printed"]["where"] == "Table 1, right half, row 2"
+
+
+def test_approaches_are_compared_with_those_on_the_same_data():
+    raw = [
+        a_row("GP*", 0, 0.60, 1.0),
+        a_row("EMGPR* (Ensemble)", 0, 0.45, 1.0),
+        a_row("ICM*", 0, 0.46, 1.0, shift=0.1),
+        a_row("ICM", 0, 0.41, 1.0),
+    ]
+    entries = {entry["approach"]: entry for entry in table_1(ROWS + raw)}
+    assert entries["ICM*"]["minus_no_transfer"]["mean"] == pytest.approx(0.46 - 0.60)
+    assert entries["ICM*"]["ensemble_minus_it"]["mean"] == pytest.approx(0.45 - 0.46)
+    assert entries["ICM"]["minus_no_transfer"]["mean"] == pytest.approx(0.41 - 0.58)
+    assert entries["ICM"]["ensemble_minus_it"]["mean"] == pytest.approx(0.402 - 0.41)
+    assert entries["ICM*"]["printed"]["mae"] == 0.4608  # printed without an asterisk
+    assert entries["ICM"]["printed"] is None
+    assert entries["GP*"]["minus_no_transfer"] is None
+    assert entries["EMGPR* (Ensemble)"]["ensemble_minus_it"] is None
 
 
 def test_without_the_no_transfer_model_nothing_is_relative_to_it():

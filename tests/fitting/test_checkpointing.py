@@ -86,7 +86,7 @@ MODELS = {
     "auto": EMGPR(n_latents="auto", output_transform="auto", **QUICK),
     "sweeps": paper(batch_size=10, refine=2, **QUICK),
     "batches": EMGPR(
-        None, batch_size=15, output_transform=None, transfer="safe", refine="joint", **QUICK
+        None, batch_size=15, output_transform=None, transfer="auto", refine="joint", **QUICK
     ),
 }
 MOMENTS = {

@@ -41,7 +41,7 @@ REFUSED = [
     ),
     ({"noise": "correlated", "refine": -1}, "refine=-1"),
     ({"prior": "strong"}, "prior='strong'; expected one of 'weak', None"),
-    ({"transfer": "none"}, "transfer='none'; expected one of 'full', 'safe'"),
+    ({"transfer": "some"}, "transfer='some'; expected one of 'auto', 'full', 'none'"),
     ({"combine": "median"}, "combine='median'; expected one of 'mean', 'average', 'poe'"),
     ({"output_transform": "sqrt"}, "output_transform='sqrt'; expected one of None, 'softplus'"),
     ({"max_iter": 0}, "max_iter=0"),

@@ -19,7 +19,7 @@ from tests.simulated import smooth_table
 pytestmark = pytest.mark.slow
 
 MODELS = {
-    "two steps, safe": (EMGPR, {"refine": 0, "batch_size": None, "transfer": "safe"}),
+    "two steps, stacked": (EMGPR, {"refine": 0, "batch_size": None, "transfer": "auto"}),
     "an ensemble": (EMGPR, {"refine": 0, "batch_size": 20, "partition": "strided"}),
     "sweeps": (EMGPR, {"refine": 1, "batch_size": None}),
     "joint": (EMGPR, {"rank": 2, "noise": "correlated"}),

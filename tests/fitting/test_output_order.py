@@ -40,14 +40,25 @@ def test_permuted_columns_give_permuted_predictions(seed):
     one = EMGPR(random_state=0).fit(X, Y)
     other = EMGPR(random_state=0).fit(X, Y[:, order])
     new = np.random.default_rng(1).uniform(size=(20, 2))
-    mean, std = one.predict(new, return_std=True)
-    assert np.abs((mean[:, order] - other.predict(new)) / std[:, order]).max() < 1e-4
+    known = np.where(np.arange(Y.shape[1]) == order[0], np.nan, Y[:20])
+    for observed in (None, known):
+        permuted = None if observed is None else observed[:, order]
+        mean, std = one.predict(new, return_std=True, observed=observed)
+        moved = other.predict(new, observed=permuted)
+        assert np.abs((mean[:, order] - moved) / std[:, order]).max() < 1e-4
     assert [one.transforms_[d] for d in order] == other.transforms_
     noise = one.posterior_.model.noise
     assert_allclose(other.posterior_.model.noise, noise[np.ix_(order, order)], atol=1e-4)
-    for by, names in one.alone_.items():
-        moved = sorted(int(np.flatnonzero(order == int(name))[0]) for name in names)
-        assert other.alone_[by] == [str(d) for d in moved]
+    for question, weights in one.posterior_.stack.known.items():
+        moved = other.posterior_.stack.known[_moved(question, order)]
+        assert_allclose([moved.near, moved.far], [weights.near, weights.far], atol=1e-3)
+
+
+def _moved(question, order):
+    """The same question about a table whose columns are in this order."""
+    d, known = question
+    at = np.argsort(order)
+    return int(at[d]), tuple(sorted(at[list(known)].tolist()))
 
 
 @pytest.mark.parametrize("n_equal", [0, 1, 40, 120])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .answers import Answers, Number
+from .answers import REMOVED, Answers, Number
 
 DATA = Path(__file__).parent / "data"
 AFRESH = DATA / "refitted"  # answers of models fitted by a later version, where these differ
@@ -43,7 +43,7 @@ def read(path: Path) -> Frozen:
         size = int(np.prod(shape))
         found[name] = values[start : start + size].reshape(shape)
         start += size
-    return found
+    return {name: one for name, one in found.items() if name not in REMOVED}
 
 
 def of_refitted(name: str) -> Frozen:

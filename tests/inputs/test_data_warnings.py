@@ -128,11 +128,11 @@ SUSPICIOUS = {
         np.column_stack([np.full(18, 1.0), Y[:, 0], np.full(18, -2.0)]),
         ["Outputs '0', '2' have one value only (18 readings of 1, 18 readings of -2)*"],
     ),
-    "one site": (X[:1], Y[:1], ["Outputs '0', '1', '2' have one value only (1 readings of*"]),
+    "one site": (X[:1], Y[:1], ["Outputs '0', '1', '2' have one value only (1 reading of*"]),
     "an output measured once": (
         X,
         np.column_stack([Y[:, 0], np.r_[5.0, np.full(17, np.nan)]]),
-        ["Output '1' has one value only (1 readings of 5)*"],
+        ["Output '1' has one value only (1 reading of 5)*"],
     ),
     "an output measured rarely": (
         X,

@@ -9,6 +9,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from emgpr.latents import (
+    SVI,
     VFE,
     Borrowed,
     Exact,
@@ -28,6 +29,7 @@ OURS = [
     Exact(),
     PoE(40, 2),
     VFE(25),  # the other inducing-point learners differ only in their residual covariance
+    SVI(25, 30),
     Variogram(max_iter=12),
     Borrowed(GaussianProcessRegressor(n_restarts_optimizer=2, random_state=0)),
 ]

@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 
 from emgpr.latents import DTC, FITC, PITC, VFE
 from emgpr.latents.inducing import inducing_points, neighbour_blocks
-from emgpr.latents.sparse import RELATIVE_JITTER
+from emgpr.latents.inducing_sums import RELATIVE_JITTER
 from emgpr.observations import Observations
 from tests.finite_differences import assert_is_the_gradient
 

@@ -7,6 +7,7 @@ behaves as for users, without the checks of array shapes that the tests switch o
 import copy
 import hashlib
 import json
+import subprocess
 import sys
 import tracemalloc
 import warnings
@@ -139,6 +140,18 @@ def outcomes(path: Path, n: int, seed: int, corrupt) -> dict:
         except BaseException as error:
             found["wrong"].append(f"{i}: predict: {error!r}")
     return found
+
+
+def assert_harmless(model, folder: Path, n_damaged: int, n_forged: int) -> None:
+    """Assert that damaged and forged files of a model are refused, or predict without errors."""
+    model.save(folder / "model.emgpr")
+    command = [sys.executable, __file__, str(folder / "model.emgpr"), str(n_damaged), str(n_forged)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert found["damaged"]["wrong"] == []
+    assert found["forged"]["wrong"] == []
+    assert found["damaged"]["other"] == 0
+    assert found["forged"]["refused"] > 20
 
 
 def as_table(model, x):

@@ -14,7 +14,7 @@ def test_the_approximations_of_very_many_readings_are_listed_by_step(big):
         "transforms: chosen on 400 of 12000 sites",
         "step 1: Vecchia, 2000 of 12000 readings, each given 20 earlier neighbours",
         "joint optimisation: Vecchia, each site given 15 earlier sites",
-        "safe transfer: tested on 6000 of 36000 readings, each predicted from neighbours",
+        "stacking: weights from 300 of 36000 readings, each predicted from neighbours",
         "1000 locations: from 16 or more readings of each output in all directions, of 36000 in "
         "total",
     ]
@@ -26,6 +26,7 @@ def test_the_approximations_of_very_many_readings_are_listed_by_step(big):
     ("learner", "text"),
     [
         ("vfe", "2500 readings is replaced by a lower bound from 300 inducing points (VFE)"),
+        ("svi", "300 inducing points on the likelihood of 2500 readings, in batches of 1000"),
         (FITC(50), "2500 readings is approximated through 50 inducing points (FITC)"),
         ("variogram", "a least-squares fit to the variogram of 600 of 2500 readings"),
         (PoE(100, 1), "2500 readings is replaced by the likelihood of one batch of 100"),

@@ -34,7 +34,7 @@ def steps(model, X, Y):
             ["step 1", "step 2", "joint optimisation"],
         ),
         (LMC(output_transform=None), ["step 1", "joint optimisation"]),
-        (EMGPR(), ["transforms", "step 1", "joint optimisation", "safe transfer"]),
+        (EMGPR(), ["transforms", "step 1", "joint optimisation", "stacking"]),
         (
             EMGPR(n_latents="auto", transfer="full", output_transform=None),
             ["step 1", "joint optimisation", "pruning"],
@@ -127,6 +127,17 @@ def test_processes_share_outputs_but_not_the_joint_optimisation(small):
     alone, shared = (steps(EMGPR(n_jobs=n), *small) for n in (None, 2))
     assert shared["step 1"].seconds == pytest.approx(alone["step 1"].seconds / 2)
     assert shared["joint optimisation"] == alone["joint optimisation"]
+
+
+def test_processes_share_the_sums_of_one_output_if_there_are_many_readings(big):
+    X, Y = big(9000)
+    settings = {"kernel": RBF(), "output_transform": None, "latent_learner": "vfe"}
+    alone, shared = (
+        steps(IndependentGP(n_jobs=n, **settings), X, Y[:, 0])["step 1"].seconds for n in (None, 3)
+    )
+    assert shared == pytest.approx(alone / 3)
+    svi = IndependentGP(**settings | {"latent_learner": "svi"})
+    assert steps(svi, X, Y)["step 1"].method == "svi, mini-batches"
 
 
 def test_one_latent_without_missing_readings_is_as_large_as_its_sites(small):

@@ -1,4 +1,4 @@
-"""Plans of predictions and of the check of transfer have the sizes of the fit."""
+"""Plans of predictions and of stacking have the sizes of the fit."""
 
 import numpy as np
 import pytest
@@ -25,16 +25,16 @@ def test_members_predict_from_their_batches_if_requested(big):
 
 def test_very_many_readings_are_predicted_from_neighbours(big):
     plan = EMGPR().plan(*big(12000))
-    transfer = plan.steps[-1]
+    stacking = plan.steps[-1]
     assert plan.prediction.method == "from at least 16 neighbours of each output"
-    assert transfer.name == "safe transfer"
-    assert transfer.n_readings == 3 * 2000  # without missing readings: of the same sites
+    assert stacking.name == "stacking"
+    assert stacking.n_readings == 3 * 100  # without missing readings: of the same sites
     alone = IndependentGP().plan(*big(12000)).prediction
     assert alone.side == 16
     assert alone.n_matrices == 3 * 1000
 
 
-def test_the_check_of_transfer_uses_all_sites_of_a_small_table(big):
+def test_stacking_uses_all_sites_of_a_small_table(big):
     exact, nearest = (EMGPR(conditioning=how).plan(*big(300)).steps[-1] for how in ("all", 10))
     assert exact.approximation == ""
     assert nearest.approximation == "predicted from neighbours"

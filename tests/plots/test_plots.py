@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import Matern
 
-from emgpr import OnePassGP, plots
+from emgpr import CMOGP, CoKriging, OnePassGP, plots
 from emgpr.datasets import load_amsua, load_jura
+from emgpr.kernels import Spherical
+from tests.simulated import smooth_table
 
 from .appearance import (
     TOLERANCE,
@@ -89,7 +91,8 @@ def test_long_names_and_names_with_dollars_find_room(metals, figure):
 
 
 def test_every_function_has_a_reference_picture_and_a_place_in_the_docs():
-    assert {*FIGURES, "error_against_batch_size"} == set(plots.__all__)
+    others = {"error_against_batch_size", "correlation_map"}  # with tests of their own
+    assert {*FIGURES} | others == set(plots.__all__)
     page = (Path(__file__).parents[2] / "docs" / "pictures.md").read_text("utf-8")
     for name in plots.__all__:
         assert f"plots.{name}(" in page
@@ -116,3 +119,24 @@ def test_weights_and_shares_are_drawn_of_a_model_that_keeps_no_readings():
         ax = np.ravel(draw(model))[0]
         labels = [text.get_text() for text in (*ax.get_xticklabels(), *ax.get_yticklabels())]
         assert {"0", "1"} <= set(labels)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "model",
+    [CMOGP(n_restarts=1, max_iter=3, random_state=0), CoKriging([Spherical(0.4, "fixed")])],
+    ids=lambda model: type(model).__name__,
+)
+def test_other_models_with_readings_can_be_drawn(rng, model):
+    X, Y = smooth_table(rng, N=30)
+    model.fit(X, Y)
+    for figure in ("maps", "variograms", "coregionalization", "variance_shares", "coverage", "pit"):
+        axes = np.ravel(getattr(plots, figure)(model))
+        assert axes[0].has_data()
+    shares = plots.variance_shares(model)
+    labels = [text.get_text() for text in shares.get_legend().get_texts()]
+    assert labels[-1] == "noise"
+    assert "length-scale" in labels[0]
+    for figure in ("latents", "member_weights"):
+        with pytest.raises(ValueError, match=f"{type(model).__name__} has none"):
+            getattr(plots, figure)(model)

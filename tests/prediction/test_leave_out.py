@@ -142,6 +142,27 @@ def one(rng):
     return case_of(rng, WORLDS["missing, correlated noise, repeated sites"])
 
 
+@pytest.mark.parametrize("how", ["all", "neighbours", "batch"])
+def test_readings_with_negative_labels_are_used_but_not_predicted(one, how):
+    """Others are predicted as if these readings were sets of their own."""
+    table, D = one.table, one.table.n_outputs
+    labels = one.sets("output")
+    kept = np.where(np.arange(D)[:, None] == 0, labels, -1)
+
+    def left_out(sets):
+        if how == "all":
+            return leave_out(table, sets, one.model)
+        if how == "batch":
+            return leave_out_from_batch(table, np.arange(4), sets, one.model.members([0]))
+        return leave_out_from_neighbours(table, sets, one.model, 3)
+
+    found, expected = left_out(kept), left_out(labels)
+    read = table.observed[0]
+    assert_allclose(found.mean[:, read, 0], expected.mean[:, read, 0])
+    assert_allclose(found.cov[:, read, 0, 0], expected.cov[:, read, 0, 0])
+    assert not found.mean[:, :, 1:][:, table.observed[1:].T].any()
+
+
 def test_a_batch_of_all_sites_is_all(one):
     given = one.sets("groups"), one.model.members([0])
     everything = leave_out_from_batch(one.table, np.arange(N), *given)

@@ -8,10 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from emgpr.ensemble import RULES, mixture
-from emgpr.prediction import (
-    LMCPosterior,
-    condition_jointly,
-)
+from emgpr.prediction import condition_jointly
 from tests.simulated import (
     agrees,
     covariance,
@@ -24,7 +21,7 @@ from tests.simulated import (
 )
 
 pytestmark = pytest.mark.slow
-module = sys.modules[LMCPosterior.__module__]
+module = sys.modules[condition_jointly.__module__]
 each_conditioning = pytest.mark.parametrize("conditioning", ["all", "batch", 5])
 
 

@@ -13,13 +13,13 @@ from emgpr.parallel import Execution
 from emgpr.prediction import (
     LMCModel,
     ParameterDirections,
-    SafeTransferPosterior,
     condition,
     condition_on_neighbours,
     noise_given_sample,
 )
 from emgpr.prediction.exact import mean_derivatives
 from emgpr.prediction.neighbours import differentiate_group, mean_derivatives_from_neighbours
+from emgpr.stacking import CandidateWeights, Stack, StackedPosterior
 from tests.simulated import agrees, lmc_posterior, moved, some_directions, world
 
 pytestmark = pytest.mark.slow
@@ -357,11 +357,9 @@ def test_outputs_without_gain_have_the_uncertainty_of_their_own_model(rng):
     alone = posterior.without_transfer()
     assert alone.directions is posterior.independent_directions
     assert fixed.without_transfer().directions is None
-    values = {name: getattr(posterior, name) for name in posterior.__dataclass_fields__}
-    safe = SafeTransferPosterior(
-        **values, without_gain={"site": np.array([1]), "output": np.array([1])}
-    )
+    weights = tuple(CandidateWeights.of_one(name) for name in ("joint", "own", "joint"))
+    stacked = StackedPosterior.extending(posterior, Stack(len(made.X), weights, fixed=weights))
     x = rng.uniform(size=(4, 2))
-    found = safe.predict(x).cov[0]
+    found = stacked.predict(x).moments()[1]
     assert_allclose(found[:, 1, 1], alone.predict(x).cov[0, :, 1, 1], rtol=1e-12)
     assert_allclose(found[:, 0, 0], posterior.predict(x).cov[0, :, 0, 0], rtol=1e-12)

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF
 
 import emgpr
-from emgpr import EMGPR, ICM, ConditionalGP, OnePassGP
+from emgpr import CMOGP, EMGPR, GPRN, ICM, CoKriging, ConditionalGP, OnePassGP
 from emgpr.covariance import low_rank_table
 from emgpr.ensemble import RULES, check_rule
 from emgpr.kernels import kernel_matrices
@@ -54,6 +54,11 @@ def results(X, Y, folder):
     conditional = ConditionalGP(KERNEL, **QUICK).fit(X, gaps)
     yield conditional.predict(X[:5] + 0.01, observed=observed)
     yield conditional.cross_validate("output").prediction
+    yield CMOGP(**QUICK).fit(X, gaps).predict(X[:5] + 0.01, observed=observed)
+    network = GPRN(n_latents=1, **QUICK).fit(X, gaps)
+    yield network.predict(X[:5] + 0.01, observed=observed)
+    yield network.cross_validate("output").prediction
+    yield CoKriging("exponential").fit(X, gaps).predict(X[:5] + 0.01, observed=observed)
     fourier = OnePassGP(KERNEL, n_functions=60, tolerance=0.5, n_start=40, max_iter=5)
     yield fourier.fit(X, Y).predict(X[:5])
     sites = Observations.from_table(X, Y)

@@ -10,7 +10,7 @@ from emgpr.cli.errors import DataError, UsageError, progress, reading_data
 from emgpr.cli.streams import is_stdout
 
 if TYPE_CHECKING:
-    from emgpr.estimators import GPRegressor, MultiOutputGP
+    from emgpr.estimators import GPRegressor, MultiOutputGP, ReadingsGP
 
 FULL_DISK = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
@@ -110,15 +110,15 @@ def read_model(file: Path) -> "GPRegressor":
     return model
 
 
-def read_model_with_data(file: Path, purpose: str) -> "MultiOutputGP":
+def read_model_with_data(file: Path, purpose: str) -> "MultiOutputGP | ReadingsGP":
     """Read a fitted model, and raise if it does not contain the training data.
 
     `purpose` says in the error message what the data are needed for.
     """
     model = read_model(file)
-    from emgpr.estimators import MultiOutputGP
+    from emgpr.estimators import MultiOutputGP, ReadingsGP
 
-    if not isinstance(model, MultiOutputGP):
+    if not isinstance(model, MultiOutputGP | ReadingsGP):
         raise DataError(
             f"{file} contains a model of class {type(model).__name__}, which does not keep its "
             f"training data; {purpose} requires them. Use emgpr predict or emgpr grid, or fit an "

@@ -118,18 +118,18 @@ def _save(model: "EMGPR", out: Path) -> None:
 
 
 def _summary(model: "EMGPR") -> str:
-    """Describe the transforms, the variance shares, and any outputs predicted independently."""
+    """Describe the transforms, the variance shares, and the models that predict each output."""
     outputs = zip(model.output_names_, model.transforms_, strict=True)
     lines = [
         "Transforms: " + ", ".join(f"{name} {transform or 'none'}" for name, transform in outputs),
         "Share of each output's variance from each latent process and from noise:",
         model.variance_shares_.to_string(float_format="{:.2f}".format),
     ]
-    situations = {"site": "Where nothing is measured", "output": "Where other outputs are measured"}
-    for by, where in situations.items():
-        *others, last = model.alone_.get(by) or [""]
-        if last:
-            names = f"{', '.join(others)} and {last} are" if others else f"{last} is"
-            whose = "their" if others else "its"
-            lines.append(f"{where}, {names} predicted from {whose} own readings only.")
+    weights = model.stacking_weights_
+    if len(weights):
+        lines += [
+            "Weights of the models that predict each output: own process, joint model, regression "
+            "on known outputs:",
+            weights.to_string(float_format="{:.2f}".format),
+        ]
     return escape_controls("\n".join(lines))

@@ -104,7 +104,7 @@ class EstimatorOptions:
         int | None, typer.Option(min=1, help="Number of latent processes; fewer are faster.")
     ] = None
     learner: Annotated[
-        Literal["auto", "exact", "vecchia", "poe", "dtc", "fitc", "pitc", "vfe", "variogram"]
+        Literal["auto", "exact", "vecchia", "poe", "dtc", "fitc", "pitc", "vfe", "svi", "variogram"]
         | None,
         typer.Option(
             help="Method that fits kernels and noise; auto: exact, or vecchia (each reading given "

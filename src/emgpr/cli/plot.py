@@ -15,7 +15,7 @@ from emgpr.printable import escape_controls
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from emgpr.estimators import MultiOutputGP
+    from emgpr.estimators import MultiOutputGP, ReadingsGP
 
 Picture = Literal[
     "maps", "latents", "weights", "coregionalization", "variograms", "shares", "predictions",
@@ -71,7 +71,7 @@ def plot(
 
 
 def _draw(
-    model: "MultiOutputGP",
+    model: "MultiOutputGP | ReadingsGP",
     what: Picture,
     outputs: Sequence[str] | None,
     units: dict[str, str] | None,
@@ -99,7 +99,7 @@ def _draw(
     return axes.figure.figure  # the whole figure, even if the axes are in a subfigure
 
 
-def _draw_calibration(model: "MultiOutputGP", outputs: Sequence[str] | None) -> Any:
+def _draw_calibration(model: "MultiOutputGP | ReadingsGP", outputs: Sequence[str] | None) -> Any:
     """Draw the coverage of prediction intervals, with a PIT histogram for each output below it."""
     import matplotlib.pyplot as plt
     import numpy as np

@@ -118,6 +118,13 @@ def _validate_model(
     kept = parse_names(options.outputs, "--outputs", names) or names
     with reading_data():
         if exact:
+            from emgpr.estimators import MultiOutputGP
+
+            if not isinstance(model, MultiOutputGP):
+                raise UsageError(
+                    f"{source} contains a model of class {type(model).__name__}, which cannot be "
+                    "compared with an exact model. Omit --exact."
+                )
             report = model.approximation_report(random_state=options.seed)
             typer.echo(str(report))
             return report.rows()

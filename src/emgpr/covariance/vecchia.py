@@ -19,6 +19,12 @@ The information matrix of the parameters is the sum over blocks of ⟨t_a, t_b�
 neighbours, plus ½ ⟨t_a, t_b⟩ over the rows of the site, where t_a = L⁻¹ ∂_a cov (α − α'). It is
 positive semidefinite, and its expectation is the Fisher information of the conditional
 distributions.
+
+The covariance is quadratic in the weights, B_q = W_q W_qᵀ. Minus the second derivative of the
+log-likelihood therefore also contains −2 ∂ log p / ∂B_q for each column of W_q. It is large for
+columns that are small, or zero, because the readings show no more signal of this kind, which the
+information matrix does not see. At a maximum over B_q of any rank, this term is semidefinite; its
+positive part, added to the information matrix, gives the curvature that a search needs.
 """
 
 from collections.abc import Sequence
@@ -28,7 +34,7 @@ from functools import partial
 import numpy as np
 from jaxtyping import Float
 
-from emgpr.arrays import Array, CholeskyFactor, cholesky, diagonal, namespace, zeros
+from emgpr.arrays import Array, CholeskyFactor, cholesky, diagonal, eigh, namespace, zeros
 from emgpr.covariance.lmc import LOG_2PI, coregionalization
 from emgpr.observations import Observations
 
@@ -46,7 +52,7 @@ class BlockLikelihood:
     of_noise: Float[Array, "D D"]
     of_kernels: Float[Array, "b Q s s"]
     factor: CholeskyFactor  # of the covariance of each block
-    difference: Float[Array, "b s D"]  # α − α'
+    rows: Float[Array, "b s D r"]  # F = [α, α', U], the factor of the derivative
 
 
 def block_log_likelihood(
@@ -67,8 +73,7 @@ def block_log_likelihood(
     diagonal(right[:, first:, 1:])[...] = 1.0
     solved = L.back_solve(right)
     alpha, U = solved[..., :1], solved[..., 1:]
-    difference = U @ z_site
-    F = xp.concat([alpha, alpha - difference, U], axis=-1).reshape(b, s, D, D + 2)
+    F = xp.concat([alpha, alpha - U @ z_site, U], axis=-1).reshape(b, s, D, D + 2)
     if not blocks.complete:
         F *= xp.matrix_transpose(blocks.observed)[..., None]
     logs = xp.sum(xp.log(diagonal(L.lower[:, first:, first:])), axis=-1)
@@ -76,8 +81,7 @@ def block_log_likelihood(
     value = -0.5 * (xp.sum(z_site**2, axis=(-2, -1)) + LOG_2PI * n_readings) - logs
     value = xp.where(xp.isnan(L.jitter), -float("inf"), value)
 
-    signed = 0.5 * F
-    signed[..., 1:] *= -1.0
+    signed = _signed(F)
     Wt = xp.matrix_transpose(W).reshape(Q * k, D)
     P, signed_P = (
         xp.moveaxis((Wt @ part).reshape(b, s, Q, k * (D + 2)), 2, 1) for part in (F, signed)
@@ -88,7 +92,14 @@ def block_log_likelihood(
     of_W = 2.0 * (xp.matrix_transpose(KP.reshape(-1, Q * k)) @ rows)
     of_noise = xp.matrix_transpose(signed_rows) @ rows
     of_W = xp.matrix_transpose(of_W.reshape(Q, k, D))
-    return BlockLikelihood(value, of_W, of_noise, of_K, L, difference.reshape(b, s, D))
+    return BlockLikelihood(value, of_W, of_noise, of_K, L, F)
+
+
+def _signed(F: Float[Array, "b s D r"]) -> Float[Array, "b s D r"]:
+    """Multiply the columns of F by their signs and by ½; the derivative is then F signedᵀ."""
+    signed = 0.5 * F
+    signed[..., 1:] *= -1.0
+    return signed
 
 
 def _block_covariance(
@@ -128,7 +139,7 @@ def block_information(
     """
     xp = namespace(K)
     (b, Q, s, _), (D, k) = K.shape, W.shape[-2:]
-    V, B, c = fit.difference, coregionalization(W), len(of_noise)
+    V, B, c = fit.rows[..., 0] - fit.rows[..., 1], coregionalization(W), len(of_noise)
     p = len(of_kernels) + c + Q * D * k
     right = zeros(K, b, s, D, p)  # ∂_a cov (α − α')
     for a, (q, dK) in enumerate(of_kernels):
@@ -149,3 +160,33 @@ def block_information(
     t[:, (s - 1) * D :] *= np.sqrt(0.5)
     t = t.reshape(-1, p)
     return xp.matrix_transpose(t) @ t
+
+
+def derivative_by_coregionalization(
+    fit: BlockLikelihood, K: Float[Array, "b Q s s"]
+) -> Float[Array, "Q D D"]:
+    """Return the derivative of the log-likelihood by each B_q = W_q W_qᵀ, summed over blocks."""
+    xp, F = namespace(K), fit.rows
+    (b, s, D, r), Q = F.shape, K.shape[1]
+    KF = (K @ _signed(F).reshape(b, 1, s, D * r)).reshape(b, Q, s, D, r)
+    left = xp.moveaxis(KF, (1, 3), (0, 1)).reshape(Q * D, -1)
+    of_B = (left @ xp.moveaxis(F, 2, 0).reshape(D, -1).T).reshape(Q, D, D)
+    return 0.5 * (of_B + xp.matrix_transpose(of_B))
+
+
+def add_weight_curvature(
+    information: Float[np.ndarray, "p p"], of_B: Float[np.ndarray, "Q D D"], k: int
+) -> Float[np.ndarray, "p p"]:
+    """Add the positive part of −2 ∂ log p / ∂B_q to the information of each column of W_q.
+
+    The weights are the last parameters, in the order (q, d, column).
+    """
+    Q, D, _ = of_B.shape
+    values, vectors = eigh(-2.0 * of_B)
+    curvature = (vectors * np.maximum(values, 0.0)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+    total, n = information.copy(), Q * D * k
+    of_weights = total[-n:, -n:].reshape(Q, D, k, Q, D, k)
+    q, j = np.divmod(np.arange(Q * k), k)
+    of_weights[q, :, j, q, :, j] += curvature[q]
+    total[-n:, -n:] = of_weights.reshape(n, n)
+    return total

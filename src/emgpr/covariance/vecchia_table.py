@@ -17,7 +17,12 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from emgpr.arrays import panel_size, to_device_of, to_numpy
 from emgpr.checkpoint import NO_CHECKPOINT
-from emgpr.covariance.vecchia import block_information, block_log_likelihood
+from emgpr.covariance.vecchia import (
+    add_weight_curvature,
+    block_information,
+    block_log_likelihood,
+    derivative_by_coregionalization,
+)
 from emgpr.kernel_stack import KernelStack
 from emgpr.neighbours import earlier_neighbours, spread_order
 from emgpr.observations import Observations
@@ -104,8 +109,12 @@ class VecchiaTable:
 
     @property
     def n_readings(self) -> int:
-        """Number of readings at the last sites of all blocks."""
-        return int(to_numpy(self.observations.observed)[:, self.blocks[:, -1]].sum())
+        """Number of readings at the last sites of all blocks, without constant outputs.
+
+        Tolerances are relative to it. A constant output must not change those of other outputs.
+        """
+        observed = to_numpy(self.observations.observed)[:, self.blocks[:, -1]]
+        return max(1, int(observed[~self.observations_constant].sum()))
 
     def evaluate(
         self,
@@ -144,9 +153,21 @@ class VecchiaTable:
 
         `noise_basis` contains the derivative of Σ with respect to each noise parameter.
         """
-        compute = partial(_information_of_chunk, theta, W, noise, noise_basis)
+        compute = partial(_information_of_chunk, theta, W, noise, noise_basis, False)
         (total,) = self._sum_over_blocks(compute)
         return np.asarray(to_numpy(total))
+
+    def curvature(
+        self,
+        theta: Float[np.ndarray, " t"],
+        W: Float[np.ndarray, "Q D k"],
+        noise: Float[np.ndarray, "D D"],
+        noise_basis: Float[np.ndarray, "c D D"],
+    ) -> Float[np.ndarray, "p p"]:
+        """Return the information matrix plus the curvature of B_q = W_q W_qᵀ, for a search."""
+        compute = partial(_information_of_chunk, theta, W, noise, noise_basis, True)
+        information, of_B = map(to_numpy, self._sum_over_blocks(compute))
+        return add_weight_curvature(information, of_B, W.shape[-1])
 
     def _sum_over_blocks(self, compute: SumChunk) -> Sums:
         """Return the sum of the results of a function for all chunks."""
@@ -238,11 +259,13 @@ def _information_of_chunk(
     W: Float[np.ndarray, "Q D k"],
     noise: Float[np.ndarray, "D D"],
     noise_basis: Float[np.ndarray, "c D D"],
+    with_curvature: bool,
     blocks: Observations,
     kernels: KernelStack,
 ) -> Sums:
-    """Return the information matrix of a chunk."""
+    """Return the information matrix of a chunk and, optionally, the derivative by each B_q."""
     W, noise, basis = (to_device_of(part, blocks.x) for part in (W, noise, noise_basis))
     K, _ = kernels.evaluate(theta)
     fit = block_log_likelihood(blocks, W, noise, K)
-    return (block_information(fit, blocks, W, K, kernels.derivatives(theta, K), basis),)
+    F = block_information(fit, blocks, W, K, kernels.derivatives(theta, K), basis)
+    return (F, derivative_by_coregionalization(fit, K)) if with_curvature else (F,)

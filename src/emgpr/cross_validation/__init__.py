@@ -1,7 +1,7 @@
 """Predictions of left-out readings by a fitted model, their scores, and the gain from transfer."""
 
-from emgpr.cross_validation.evaluate import cross_validate, outputs_without_gain, transfer_report
-from emgpr.cross_validation.leave_out import LeaveOutSets, sample_sites, spatial_blocks
+from emgpr.cross_validation.evaluate import cross_validate, transfer_report
+from emgpr.cross_validation.leave_out import LeaveOutSets, spatial_blocks
 from emgpr.cross_validation.results import CrossValidation, TransferReport
 from emgpr.cross_validation.scores import score_predictions
 
@@ -10,8 +10,6 @@ __all__ = [
     "LeaveOutSets",
     "TransferReport",
     "cross_validate",
-    "outputs_without_gain",
-    "sample_sites",
     "score_predictions",
     "spatial_blocks",
     "transfer_report",

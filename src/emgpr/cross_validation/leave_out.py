@@ -65,13 +65,6 @@ class LeaveOutSets:
         return cls(f"{len(labels)} groups", np.tile(groups, (D, 1)), groups)
 
 
-def sample_sites(observations: Observations, n: int) -> Int[Array, " M"]:
-    """For each output, choose n random sites where it was measured; return all chosen sites."""
-    order = np.random.default_rng(0).permutation(observations.n_sites)
-    chosen = [order[observed[order]][:n] for observed in observations.observed]
-    return np.unique(np.concatenate(chosen))
-
-
 def _default_blocks(x: Float[Array, "N P"]) -> Int[Array, " N"]:
     n = len(np.unique(x, axis=0))
     return spatial_blocks(x, max(2, min(DEFAULT_BLOCKS, n // 2)), 0)

@@ -3,7 +3,6 @@
 import numpy as np
 from jaxtyping import Float
 
-from emgpr.ensemble import mixture
 from emgpr.prediction import GaussianMixture
 from emgpr.transforms import OutputScaler
 
@@ -26,7 +25,7 @@ def score_predictions(
     z = scaler.standardise_or_nan(truth) if standardised is None else standardised
     tail = (1 - LEVEL) / 2
     lower, middle, upper = scaler.quantiles(predicted, np.array([tail, 0.5, 1 - tail]))
-    mean, cov = mixture(predicted.mean, predicted.cov)
+    mean, cov = predicted.moments()
     variance = np.maximum(np.einsum("ndd->nd", cov), 0.0)
     return {
         "prediction": middle,

@@ -13,6 +13,11 @@ from emgpr.ensemble.failed_members import (
 from emgpr.ensemble.partition import PARTITIONS, split_sites
 from emgpr.ensemble.products_of_experts import bcm, gpoe, grbcm, poe, rbcm, rebase
 from emgpr.ensemble.registry import RULES
+from emgpr.ensemble.weighted_mixtures import (
+    replace_unused,
+    replace_unused_outputs,
+    weighted_mixture,
+)
 
 __all__ = [
     "PARTITIONS",
@@ -32,6 +37,9 @@ __all__ = [
     "poe",
     "rbcm",
     "rebase",
+    "replace_unused",
+    "replace_unused_outputs",
     "split_sites",
     "warn_failed_members",
+    "weighted_mixture",
 ]

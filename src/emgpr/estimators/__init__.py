@@ -1,4 +1,4 @@
-"""The scikit-learn estimators: `EMGPR`, its special cases, `ConditionalGP` and `OnePassGP`.
+"""The scikit-learn estimators: `EMGPR`, its special cases, and other models of several outputs.
 
 To add a model, write a subclass of `GPRegressor` in a new file and add it to `MODELS`.
 """
@@ -7,21 +7,28 @@ from emgpr.comparison import ApproximationReport, Comparison, compare
 from emgpr.cross_validation import CrossValidation, TransferReport, spatial_blocks
 from emgpr.ensemble import EnsembleWarning
 from emgpr.estimators.base import GPRegressor
+from emgpr.estimators.cmogp import CMOGP
+from emgpr.estimators.cokriging import CoKriging
 from emgpr.estimators.conditional import ConditionalGP
 from emgpr.estimators.emgpr import EMGPR
+from emgpr.estimators.gprn import GPRN
 from emgpr.estimators.multi_output import MultiOutputGP
 from emgpr.estimators.one_pass import OnePassGP
+from emgpr.estimators.readings import ReadingsGP
 from emgpr.estimators.special_cases import ICM, LMC, SLFM, IndependentGP
 from emgpr.model_files.files import OwnClasses, load_model
 from emgpr.persistence import ModelFileError, PathLike
 
 __all__ = [
+    "CMOGP",
     "EMGPR",
+    "GPRN",
     "ICM",
     "LMC",
     "MODELS",
     "SLFM",
     "ApproximationReport",
+    "CoKriging",
     "Comparison",
     "ConditionalGP",
     "CrossValidation",
@@ -31,6 +38,7 @@ __all__ = [
     "ModelFileError",
     "MultiOutputGP",
     "OnePassGP",
+    "ReadingsGP",
     "TransferReport",
     "compare",
     "load",
@@ -39,8 +47,10 @@ __all__ = [
 
 MODELS: dict[str, type[GPRegressor]] = {
     model.__name__: model
-    for model in (EMGPR, ICM, LMC, SLFM, IndependentGP, ConditionalGP, OnePassGP)
-}
+    for model in (
+        EMGPR, ICM, LMC, SLFM, IndependentGP, ConditionalGP, CMOGP, GPRN, CoKriging, OnePassGP,
+    )
+}  # fmt: skip
 
 
 def load(path: PathLike, *, classes: OwnClasses = ()) -> GPRegressor:

@@ -208,15 +208,16 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABC
         include_noise: bool = True,
         quantiles: Any = None,
         exceedance: Any = None,
+        explain: bool = False,
     ) -> pd.DataFrame:
         """Return predictions as a DataFrame with the columns `<output>` and `<output>_std`.
 
-        `quantiles` adds columns such as `<output>_q0.95`. `exceedance` is a threshold as in
-        `predict_exceedance`; it adds columns such as `<output>_above_0.8`, the probability of
-        higher values. The frame has the index of X, and known units in `attrs["units"]`.
+        `quantiles` adds columns such as `<output>_q0.95`, and `exceedance`, a threshold, columns
+        such as `<output>_above_0.8`. `explain` adds `<output>_weight_own`, `…_joint` and
+        `…_regression`: the weights of the models in the predictions. Units are in `attrs`.
         """
         predictor = self._predictor()
-        options = {"quantiles": quantiles, "exceedance": exceedance}
+        options = {"quantiles": quantiles, "exceedance": exceedance, "explain": explain}
         requested = statistics.requested(predictor.scaler.names, **options)
         if not is_plain(X) and is_lazy(X):
             return lazy_frame(predictor, X, requested, observed, include_noise=include_noise)
@@ -234,8 +235,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABC
         """Draw samples of the outputs at X, as an array (M, D, n_samples).
 
         Samples are drawn jointly for all locations and outputs, so that sums, maxima and maps of a
-        sample are meaningful. With `combine="mean"`, each sample is drawn from one member.
-        The shape is (M, n_samples) if the model was fitted to a 1-D y.
+        sample are meaningful. The shape is (M, n_samples) if the model was fitted to a 1-D y.
         """
         check_count("n_samples", n_samples)
         samples = self._predictor().sample(

@@ -4,6 +4,9 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY
 from typing import Any, Literal, Self
 
+import pandas as pd
+
+from emgpr import inspection
 from emgpr.declared_parameters import declare_parameters
 from emgpr.estimators.multi_output import MultiOutputGP
 from emgpr.fitting.defaults import check_combine
@@ -86,11 +89,14 @@ class EMGPR(MultiOutputGP):
         weights together. If there are mini-batches, all members share kernels and noise, and the
         batches should be large. "auto" means "joint", or 0 if `batch_size` is less than five sites
         for each weight vector.
-    transfer : {"safe", "full"}
-        With "safe", an output that does not gain from the others in cross-validation is predicted
-        from its own readings only. This is tested separately for locations without readings and for
-        locations where other outputs were measured. The parts of a whole are always predicted from
-        all parts.
+    transfer : {"auto", "full", "none"}
+        With "auto", the predictive distribution of each output is a mixture of up to three models:
+        its own process, the joint model of all outputs, and a regression on the outputs that are
+        known at the location. Their weights maximise the log density of left-out readings: near
+        other readings of the output, and in gaps like those in the table (`stacking_weights_`).
+        With "full", all outputs are predicted by the joint model, and with "none", by their own
+        processes. The parts of a whole are predicted by the joint model. ("safe", the default of
+        earlier versions, means "auto".)
     parameter_uncertainty : bool
         Whether predictive distributions include the uncertainty of the kernels, weights, noise and
         means of the outputs, and larger variances because these are estimated. If False, the fitted
@@ -98,9 +104,11 @@ class EMGPR(MultiOutputGP):
         few sites. It has no effect if there are several members.
     latent_learner : "auto", name, object with a method learn, regressor or list of regressors
         Method of step 1. "exact" is maximum likelihood; "poe" uses the likelihoods of batches, in a
-        time that does not depend on N; "dtc", "fitc", "pitc" and "vfe" use inducing points;
-        "variogram" is a least-squares fit to the variogram; "vecchia" uses Vecchia's likelihood
-        (docs/large.md). "auto" means "exact" up to 400 readings of an output, otherwise "vecchia".
+        time that does not depend on N; "dtc", "fitc", "pitc" and "vfe" use inducing points,
+        and divide their sums among the processes if there are many readings; "svi" uses inducing
+        points and mini-batches; "variogram" is a least-squares fit to the variogram; "vecchia" uses
+        Vecchia's likelihood (docs/large.md). "auto" means "exact" up to 400 readings of an output,
+        otherwise "vecchia".
         Other values are an object with a method `learn(x, y, kernel)`, such as
         `emgpr.latents.FITC(500)` or a user-defined one
         (to be tested with `emgpr.latents.check_learner`), a scikit-learn GaussianProcessRegressor
@@ -171,7 +179,7 @@ class EMGPR(MultiOutputGP):
     log_marginal_likelihood_value_ : sum over members of the log-likelihoods of their batches
     history_ : list of stages: what was optimised, and the log-likelihood plus log prior that was
         reached, which never decreases
-    alone_ : dict of the outputs that are predicted from their own readings only
+    stacking_weights_ : DataFrame of the weights of the models that predict each output
     converged_ : whether every optimisation converged inside its bounds
     n_iter_ : number of iterations of the longest optimisation
     conditioning_ : readings that predictions are conditioned on: "all", "batch" or a number, which
@@ -193,7 +201,7 @@ class EMGPR(MultiOutputGP):
     >>> model = EMGPR(random_state=0).fit(jura.X, jura.Y)        # NaN: not measured
     >>> cd, std = (a[:, 0] for a in model.predict(jura.X[jura.test], return_std=True))
     >>> print(f"{abs(cd - jura.truth['Cd']).mean():.2f} mg/kg")
-    0.40 mg/kg
+    0.41 mg/kg
     >>> model.transforms_
     ['log', 'softplus', 'log']
     """
@@ -209,9 +217,19 @@ class EMGPR(MultiOutputGP):
     partition: Literal["stratified", "random", "strided"] = "stratified"
     combine: str | Callable[..., Any] = "mean"
     refine: int | Literal["auto", "joint"] = "auto"
-    transfer: Literal["full", "safe"] = "safe"
+    transfer: Literal["auto", "full", "none"] = "auto"
     output_transform: Transforms = "auto"
     max_iter: int = 250
+
+    @property
+    def stacking_weights_(self) -> pd.DataFrame:
+        """Weights of the models that predict each output; empty unless `transfer` is "auto".
+
+        The columns are "own" (the output's own process), "joint" (the model of all outputs) and
+        "regression" (on the outputs known at the location). There is a row for each output and set
+        of known outputs, near the output's own readings and far from them.
+        """
+        return inspection.stacking_weights(self._fitted("posterior_"), self.output_names_)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute; a new combination rule takes effect without another fit."""

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from threadpoolctl import threadpool_limits
 
 from emgpr import estimators
-from emgpr.estimators import MultiOutputGP
+from emgpr.estimators import GPRegressor
 
 Settings = dict[str, Any]  # the name of the estimator and its parameters, as stored in a row
 
@@ -28,15 +28,17 @@ class Outcome:
     notes: list[str]
 
 
-def build(settings: Settings, random_state: int) -> MultiOutputGP:
-    """Return an unfitted estimator with these settings.
+def build(settings: Settings, random_state: int) -> GPRegressor:
+    """Return an unfitted estimator with these settings and, if it is random, this seed.
 
     >>> build({"estimator": "IndependentGP", "output_transform": "log"}, random_state=1)
     IndependentGP(output_transform='log', random_state=1)
     """
     parameters = {name: value for name, value in settings.items() if name != "estimator"}
     make = attrgetter(settings["estimator"])(estimators)
-    model: MultiOutputGP = make(**parameters, random_state=random_state)
+    model: GPRegressor = make(**parameters)
+    if "random_state" in model.get_params(deep=False):
+        model.set_params(random_state=random_state)
     return model
 
 

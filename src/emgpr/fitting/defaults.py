@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Literal, TypeAlias
 
@@ -33,6 +33,16 @@ MIN_SITES_PER_WEIGHT_VECTOR = 5
 MIN_READINGS_PER_PARAMETER = 5
 MAX_INTRINSIC_OUTPUTS = 20  # for which few readings mean one matrix B of full rank, with D² weights
 MAX_SITES_AT_ONCE = 1500  # in step 2 of a single output, with batch_size="auto"
+# Settings without transfer: only step 1, with a latent process for each output.
+INDEPENDENT: Mapping[str, Any] = {
+    "couples_outputs": False,
+    "refine": 0,
+    "n_latents": None,
+    "rank": 1,
+    "noise": "independent",
+    "batch_size": None,
+    "n_members": None,
+}
 
 Learner: TypeAlias = str | LatentLearner | ExternalLearners
 
@@ -53,7 +63,7 @@ class FitSettings:
     conditioning: Literal["auto", "all", "batch"] | int = "auto"
     n_neighbours: int | Literal["auto"] | None = "auto"
     refine: int | Literal["auto", "joint"] = "joint"
-    transfer: Literal["full", "safe"] = "full"
+    transfer: Literal["auto", "full", "none"] = "full"
     parameter_uncertainty: bool = True
     latent_learner: Learner = "auto"
     output_transform: Transforms = None
@@ -70,13 +80,18 @@ class FitSettings:
     verbose: int = 0
     couples_outputs: bool = True  # False: independent outputs, without step 2
     output_variances: bool = False  # B_q = W_q W_qᵀ + diag(κ_q)
+    # Residual processes and coefficients of the regressions on known outputs.
+    residual_kernel: str = "matern12"
+    varying_coefficients: bool = False
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> "FitSettings":
         """Create validated settings from the parameters of an estimator."""
+        if params.get("transfer") == "safe":  # the name of "auto" in earlier versions
+            params = {**params, "transfer": "auto"}
         settings = cls(**params)
         settings.validate()
-        return settings
+        return replace(settings, **INDEPENDENT) if settings.transfer == "none" else settings
 
     @property
     def chooses_kernel(self) -> bool:
@@ -117,11 +132,11 @@ class FitSettings:
         check_transform(self.output_transform, (*TRANSFORM_NAMES, "auto"))
         check_output_bounds(self.output_bounds)
         check_compositions(self.compositions)
-        check_choice("transfer", self.transfer, ("full", "safe"))
-        if self.parameter_uncertainty not in (True, False):
-            raise ValueError(
-                f"parameter_uncertainty={self.parameter_uncertainty!r}; expected True or False."
-            )
+        check_choice("transfer", self.transfer, ("auto", "full", "none"))
+        check_choice("residual_kernel", self.residual_kernel, tuple(NAMED_KERNELS))
+        for name in ("parameter_uncertainty", "varying_coefficients"):
+            if getattr(self, name) not in (True, False):
+                raise ValueError(f"{name}={getattr(self, name)!r}; expected True or False.")
         check_combine(self.combine)
         check_choice("noise", self.noise, ("auto", "independent", "correlated"))
         check_choice("prior", self.prior, ("weak", None))

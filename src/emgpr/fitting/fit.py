@@ -1,6 +1,6 @@
 """The fit of a linear model of coregionalisation, from a training table to a posterior."""
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from emgpr.arrays import limit_threads
 from emgpr.checkpoint import NO_CHECKPOINT
-from emgpr.cross_validation import outputs_without_gain
 from emgpr.ensemble import drop_failed_members, split_sites, warn_failed_members
 from emgpr.fitting.defaults import (
     MIN_SITES_PER_WEIGHT_VECTOR,
@@ -25,6 +24,7 @@ from emgpr.fitting.parameter_uncertainty import (
     with_parameter_uncertainty,
 )
 from emgpr.fitting.prune import prune_latents
+from emgpr.fitting.stacking import stack_candidates
 from emgpr.fitting.standardise import standardise
 from emgpr.fitting.step_1 import fit_step_1
 from emgpr.inputs import TrainingTable
@@ -38,7 +38,6 @@ from emgpr.parameter_checks import is_auto
 from emgpr.prediction import (
     LMCModel,
     LMCPosterior,
-    SafeTransferPosterior,
     affordable_conditioning,
     bounded_conditioning,
 )
@@ -78,9 +77,6 @@ class FitSummary:
     n_iter: int
     history: list[Stage] | None = None  # None if no optimisation followed step 1
     n_members_failed: int = 0
-    # Outputs that do not gain from transfer if a "site" or an "output" is left out; empty if this
-    # was not tested.
-    without_gain: dict[str, Int[Array, " _"]] = field(default_factory=dict)
 
 
 def summary_attribute(name: str, doc: str) -> Any:
@@ -136,23 +132,30 @@ def fit_lmc(
         )
     posterior = condition_on_readings(observations, batches, refined, latents, settings)
     with limit_threads(largest if isinstance(posterior.conditioning, str) else 0):
-        if settings.transfer == "safe" and observations.n_outputs > 1:
-            execution = replace(execution, checkpoint=NO_CHECKPOINT)  # stores no predictions
-            found = outputs_without_gain(posterior, scaler, execution)
-            without_gain = {by: order.restored_outputs(which) for by, which in found.items()}
-            summary = replace(summary, without_gain=without_gain)
-        if settings.parameter_uncertainty and not settings.couples_outputs:
-            directions = independent_directions(
-                observations, posterior.model, execution, known_means=not settings.normalize_y
-            )
-            posterior = replace(posterior, directions=directions, independent_directions=directions)
-        elif settings.parameter_uncertainty:
-            posterior = with_parameter_uncertainty(
-                posterior, refined.information, refined.vector, execution,
-                known_means=not settings.normalize_y,
-            )  # fmt: skip
+        posterior = _with_uncertain_parameters(posterior, refined, settings, execution)
+        if settings.transfer == "auto" and observations.n_outputs > 1:
+            # Left-out predictions are not stored in checkpoints.
+            quiet = replace(execution, checkpoint=NO_CHECKPOINT)
+            posterior = stack_candidates(posterior, start, refined, params, settings, scaler, quiet)
     scaler, posterior = order.restored_scaler(scaler), order.restored_posterior(posterior)
-    return FittedLMC(params, scaler, restrict_transfer(posterior, summary), summary)
+    return FittedLMC(params, scaler, posterior, summary)
+
+
+def _with_uncertain_parameters(
+    posterior: LMCPosterior, refined: RefinedModel, settings: FitSettings, execution: Execution
+) -> LMCPosterior:
+    """Return a posterior whose predictions include the uncertainty of the parameters."""
+    known_means = not settings.normalize_y
+    if settings.parameter_uncertainty and not settings.couples_outputs:
+        directions = independent_directions(
+            posterior.observations, posterior.model, execution, known_means=known_means
+        )
+        return replace(posterior, directions=directions, independent_directions=directions)
+    if settings.parameter_uncertainty:
+        return with_parameter_uncertainty(
+            posterior, refined.information, refined.vector, execution, known_means=known_means
+        )
+    return posterior
 
 
 def partition(
@@ -370,11 +373,3 @@ def independent_model(latents: list[Latent], observations: Observations) -> LMCM
     start = independent_parameters(latents, observations.n_outputs)
     start = decouple_constant_outputs(start, observations.constant)
     return LMCModel(start.kernels, start.W[None], start.noise)
-
-
-def restrict_transfer(posterior: LMCPosterior, summary: FitSummary) -> LMCPosterior:
-    """Return a posterior without transfer to the outputs that do not gain from transfer."""
-    if not any(len(outputs) for outputs in summary.without_gain.values()):
-        return posterior
-    values = {f.name: getattr(posterior, f.name) for f in fields(posterior)}
-    return SafeTransferPosterior(**values, without_gain=summary.without_gain)

@@ -18,6 +18,7 @@ from emgpr.inputs import TrainingTable
 from emgpr.latents import is_external
 from emgpr.observations import Observations
 from emgpr.prediction import LMCModel, LMCPosterior, ParameterDirections
+from emgpr.stacking import StackedPosterior
 from emgpr.transforms import OutputScaler
 from emgpr.transforms.output_bounds import is_list_of_bounds
 
@@ -101,6 +102,8 @@ class OutputOrder:
     def restored_posterior(self, posterior: LMCPosterior) -> LMCPosterior:
         """Return a posterior with its outputs in the order of the columns."""
         table, own = posterior.observations, posterior.independent
+        if isinstance(posterior, StackedPosterior):
+            posterior = replace(posterior, stack=posterior.stack.reorder(self.columns))
         return replace(
             posterior,
             observations=Observations.from_table(table.x, table.table[:, self.positions]),
@@ -109,10 +112,6 @@ class OutputOrder:
             directions=self._restored_directions(posterior.directions, posterior.model),
             independent_directions=self._restored_directions(posterior.independent_directions, own),
         )
-
-    def restored_outputs(self, outputs: Int[Array, " n"]) -> Int[Array, " n"]:
-        """Return the columns of these outputs, in ascending order."""
-        return np.sort(self.columns[outputs])
 
     def _restored_directions(
         self, directions: ParameterDirections | None, model: LMCModel | None

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 
 from emgpr.arrays import inv
 from emgpr.covariance.vecchia_table import VecchiaTable
-from emgpr.kernels import kernel_matrices
+from emgpr.kernels import distance_scales, kernel_matrices
 from emgpr.noise import NoiseParameters, output_variances
 from emgpr.observations import Observations
 from emgpr.parallel import DEFAULT_EXECUTION, Execution
@@ -131,8 +131,9 @@ def independent_information(
         rows = np.arange(table.n_sites)
         chosen = rows if len(rows) <= MAX_SITES else table.subsample(MAX_SITES)
         blocks = VecchiaTable.from_sites(
-            table, (kernel,), N_NEIGHBOURS, sites=chosen, execution=execution
-        )
+            table, (kernel,), N_NEIGHBOURS, distance_scales([kernel], table.x.shape[1]), chosen,
+            execution=execution,
+        )  # fmt: skip
         noise = model.noise[d : d + 1, d : d + 1]
         found = blocks.information(kernel.theta, W[d : d + 1, d : d + 1], noise, noise[None])
         own = parameters_of(model.kernels, np.array([d]))

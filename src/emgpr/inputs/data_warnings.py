@@ -266,7 +266,11 @@ def _constant_output_warnings(
         return
     listed = ", ".join(repr(names[d]) for d in constant)
     outputs = f"Output {listed} has" if len(constant) == 1 else f"Outputs {listed} have"
-    readings = ", ".join(f"{counts[d]} readings of {np.nanmax(Y[:, d]):g}" for d in constant)
+    words = ["reading" if counts[d] == 1 else "readings" for d in constant]
+    readings = ", ".join(
+        f"{counts[d]} {word} of {np.nanmax(Y[:, d]):g}"
+        for d, word in zip(constant, words, strict=True)
+    )
     # With normalize_y=False, the prior mean is 0, and a constant other than 0 is a signal.
     predicted = ", which is predicted everywhere" if centred else ""
     yield DataWarning(

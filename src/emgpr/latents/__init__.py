@@ -1,8 +1,8 @@
 """Step 1, which fits a kernel and a noise variance to the readings of every output separately.
 
 The fit is done by a learner, an object with a method `learn` (see `LatentLearner`). Learners can
-use the exact likelihood, the likelihoods of batches, an inducing-point approximation, the
-variogram, or another library.
+use the exact likelihood, the likelihoods of batches, an inducing-point approximation (with all
+readings or with mini-batches), the variogram, or another library.
 """
 
 from emgpr.latents.base import (
@@ -35,6 +35,7 @@ from emgpr.latents.search_space import (
     typical_distances,
 )
 from emgpr.latents.sparse import DTC, FITC, PITC, VFE
+from emgpr.latents.stochastic_variational import SVI
 from emgpr.latents.variogram import Variogram
 from emgpr.latents.vecchia import Vecchia
 
@@ -44,6 +45,7 @@ __all__ = [
     "LEARNERS",
     "MAX_COLUMNS",
     "PITC",
+    "SVI",
     "VFE",
     "BaseLearner",
     "Borrowed",

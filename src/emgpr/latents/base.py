@@ -76,6 +76,7 @@ class Work:
     parts: tuple[Evaluations, ...] | None  # None if the time is unknown
     kernel_matrices: tuple[tuple[int, int], ...] = ()  # in memory: (number of rows, count)
     array_entries: float = 0.0  # number of elements of other arrays in memory
+    n_parts: int = 1  # number of parts of an evaluation that workers can compute
 
 
 class BaseLearner(BaseEstimator, ABC):

@@ -14,7 +14,8 @@ The number of length-scales depends on the input columns:
 - Otherwise, each column has a length-scale of its own, so that units do not matter.
 - More than `MAX_COLUMNS` columns, which must have been standardised, share a length-scale. The
   version with a length-scale for each of them is used if it raises the log density of left-out
-  readings by more than two standard errors.
+  readings by more than two standard errors. It is not tried with more than `MAX_SEPARATE` columns,
+  because hundreds of length-scales take minutes to fit and overfit a few hundred readings.
 """
 
 from collections.abc import Callable
@@ -35,6 +36,7 @@ HALF_CORRELATION = (0.969, 0.693, 1.042, 1.177)
 # Each further candidate, and the candidate that must be the best so far for it to be fitted.
 FURTHER = ((1, 0), (2, 0), (3, 2))
 MAX_COLUMNS = 10  # maximum number of columns that have their own length-scales by default
+MAX_SEPARATE = 50  # maximum number of columns for which their own length-scales are tried
 # If the noise variance of a standardised output is larger, its likelihood can have an optimum with
 # a shorter range and less noise, so that other kernels are not fitted from this one.
 MUCH_NOISE = 0.5
@@ -74,7 +76,7 @@ def choose_kernels(
         for d, latent in zip(outputs, fitted, strict=True):
             if _criterion(latent, 1, counts[d]) > _criterion(best[d], 1, counts[d]):
                 best[d], chosen[d] = latent, c
-    if n_varying < 2 or not shared:
+    if not 2 <= n_varying <= MAX_SEPARATE or not shared:
         return best
     # The candidate is used, because a learner can return a kernel of another form.
     separate = [_per_column(CANDIDATES[c], P) for c in chosen]

@@ -7,6 +7,7 @@ the description of the result.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from emgpr.arrays import chunk_bytes, chunks
 from emgpr.kernels import split_noise
 from emgpr.latents.base import BaseLearner, Evaluations, Latent
 from emgpr.latents.objective import negative_log_likelihood, with_noise_prior
+from emgpr.latents.search_end import describe_end, white_noise_log_likelihood
 from emgpr.latents.search_space import SearchSpace, search_space
 from emgpr.latents.starts import (
     EXPECTED_GAIN,
@@ -27,10 +29,10 @@ from emgpr.latents.starts import (
     find_starting_points,
     given_starting_points,
 )
-from emgpr.noise import Prior, noise_prior, output_variances
+from emgpr.noise import noise_prior, output_variances
 from emgpr.observations import Observations
 from emgpr.optimize import Objective, OptimizeResult, minimize
-from emgpr.parallel import DEFAULT_EXECUTION, Execution, parallel_map
+from emgpr.parallel import DEFAULT_EXECUTION, Execution, parallel_map, uses_workers
 
 Array = np.ndarray
 
@@ -64,6 +66,20 @@ class LikelihoodLearner(BaseLearner):
         the kernel, followed by the log noise variance.
         """
         return negative_log_likelihood(table, kernel, outputs, device)
+
+    def n_parts(self, n: int) -> int:
+        """Return the number of parts into which workers can divide the sums over n readings."""
+        return 1
+
+    def divided_objective(
+        self,
+        table: Observations,
+        kernel: Kernel,
+        outputs: Int[Array, " m"],
+        execution: Execution,
+    ) -> Objective:
+        """Return the objective, with sums over several parts divided among workers."""
+        return self.objective(table, kernel, outputs, execution.device)
 
     def learn(self, x: Float[Array, "n P"], y: Float[Array, " n"], kernel: Kernel) -> Latent:
         """Fit a kernel and a noise variance to one output, with up to 120 iterations per search."""
@@ -129,9 +145,10 @@ def maximise_likelihoods(
 
     If `starts[i]` is not None, fit i starts from it. Otherwise, starting points are found together
     for all outputs that were measured at the same sites. With `weak_prior`, the posterior density
-    under a weak prior on the noise is maximised. On a GPU, the likelihoods of several outputs are
-    maximised together. Calls with the same observations and learner can share the dict `tables`, in
-    which tables of sites are kept.
+    under a weak prior on the noise is maximised. Workers run one search each, or, if the learner
+    divides the sums over so many readings into parts, evaluate these parts. In the second case and
+    on a GPU, the likelihoods of several outputs are maximised together. Calls with the same
+    observations and learner can share the dict `tables`, in which tables of sites are kept.
     """
     D, device = observations.n_outputs, execution.device
     outputs = [i % D for i in range(len(kernels))] if outputs is None else outputs
@@ -160,14 +177,17 @@ def maximise_likelihoods(
                 )
             # A GPU runs as many searches together as fit into its memory; the CPU runs them singly.
             memory = 0.0 if device == "cpu" else chunk_bytes(device)
-            for run in chunks(len(found.x), BYTES_PER_PAIR * table.n_sites**2, 1, memory):
+            runs = chunks(len(found.x), BYTES_PER_PAIR * table.n_sites**2, 1, memory)
+            if _is_divided(learner, table, execution):
+                runs = [range(len(found.x))]
+            for run in runs:
                 part = found.select(run)
                 fits_of_problems.append([group[j] for j in part.outputs])
                 part = replace(part, outputs=at[part.outputs])
                 problems.append(
                     _Problem(learner, table, signal, search, part, max_iter, weak_prior, device)
                 )
-        results = parallel_map(_maximise, problems, execution, label="Step 1: outputs")
+        results = _run_searches(problems, execution)
         for problem, indices, result in zip(problems, fits_of_problems, results, strict=True):
             for i, (value, latent) in zip(indices, _latents(problem, result), strict=True):
                 if i not in best or value > best[i][0]:
@@ -225,15 +245,37 @@ def _group_similar(
     return list(groups.values())
 
 
-def _maximise(problem: _Problem) -> OptimizeResult:
-    """Minimise the objective on all selected sites from every starting point."""
+def _is_divided(learner: LikelihoodLearner, table: Observations, execution: Execution) -> bool:
+    """Tell whether workers evaluate parts of the objective instead of running whole searches."""
+    return learner.n_parts(table.n_sites) > 1 and uses_workers(execution)
+
+
+def _run_searches(problems: list[_Problem], execution: Execution) -> list[OptimizeResult]:
+    """Run searches in workers, and those with divided objectives in this process."""
+    found: dict[int, OptimizeResult] = {}
+    divided = [_is_divided(problem.learner, problem.table, execution) for problem in problems]
+    for parts, where in ((False, execution), (True, replace(execution, n_jobs=1))):
+        chosen = [i for i in range(len(problems)) if divided[i] == parts]
+        search = partial(_maximise, execution=execution) if parts else _maximise
+        label, items = "Step 1: outputs", [problems[i] for i in chosen]
+        found |= zip(chosen, parallel_map(search, items, where, label=label), strict=True)
+    return [found[i] for i in range(len(problems))]
+
+
+def _maximise(problem: _Problem, execution: Execution | None = None) -> OptimizeResult:
+    """Minimise the objective on all selected sites from every starting point.
+
+    With `execution`, its workers evaluate the parts of the objective.
+    """
     table, starts, search = problem.table, problem.starts, problem.search
     variances = output_variances(table)[starts.outputs]
-    objective = with_noise_prior(
-        problem.learner.objective(table, problem.kernel, starts.outputs, problem.device),
-        variances,
-        problem.weak_prior,
+    given = table, problem.kernel, starts.outputs
+    likelihood = (
+        problem.learner.objective(*given, problem.device)
+        if execution is None
+        else problem.learner.divided_objective(*given, execution)
     )
+    objective = with_noise_prior(likelihood, variances, problem.weak_prior)
 
     def stop_if(x: Array, value: Array, gain: Array, which: Array) -> Array:
         noise = np.exp(x[:, -1])[:, None, None]
@@ -301,56 +343,3 @@ def constant_output_latent(kernel: Kernel, search: SearchSpace, n: int, weak_pri
     log_prior = noise_prior(np.ones(1), weak_prior)(levels[:, None, None])[0]
     noise = float(levels[np.argmax(log_prior - 0.5 * n * np.log(levels))])
     return Latent(kernel.clone_with_theta(search.starts[0, :-1]), noise, 0.0, (noise, noise))
-
-
-def white_noise_log_likelihood(
-    y: Float[Array, " n"], search: SearchSpace, prior: Prior | None = None
-) -> float:
-    """Return the log-likelihood of readings under white noise, or −inf if all readings are zero."""
-    if not np.any(y):
-        return -np.inf
-    noise = float(np.clip(np.mean(y**2), *search.noise_bounds))
-    likelihood = -0.5 * (np.sum(y**2) / noise + len(y) * np.log(2 * np.pi * noise))
-    log_prior = 0.0 if prior is None else float(prior(np.array([[noise]]))[0])
-    return float(likelihood) + log_prior
-
-
-_MEANING_OF_BOUND = {
-    ("length_scale", "lower"): ": the output appears to be uncorrelated between sites",
-    ("length_scale", "upper"): ": the output hardly varies over the region, or follows a trend",
-    ("noise", "lower"): ": the readings appear to be free of noise",
-    ("noise", "upper"): ": the readings appear to be pure noise",
-}
-
-
-def describe_end(
-    end: OptimizeResult, search: SearchSpace, max_iter: int, *, only_noise: bool
-) -> str:
-    """Describe why a search did not converge or which bounds it reached ("" if neither).
-
-    `only_noise` tells whether white noise is more likely than the fitted process.
-    """
-    if not np.isfinite(end.value[0]):
-        return "the likelihood could not be evaluated at any starting point"
-    parts = []
-    if end.nonfinite[0]:
-        parts.append(
-            "the likelihood could not be evaluated near one point; the search continued from the "
-            "best point found"
-        )
-    elif not end.converged[0]:
-        parts.append(f"it did not converge within max_iter={max_iter}; increase max_iter")
-    fixed = search.bounds[:, 0] == search.bounds[:, 1]
-    for i in np.flatnonzero(end.at_bound[0] & ~fixed):
-        low, high = np.exp(search.bounds[i])
-        side = "lower" if end.x[0, i] < search.bounds[i].mean() else "upper"
-        if side == "upper" and search.names[i].endswith("]"):
-            continue  # one of several length-scales: the output does not depend on its column
-        kind = search.names[i].rsplit("__", 1)[-1].partition("[")[0]
-        parts.append(
-            f"{search.names[i]} ended at its {side} bound ({low:.3g}, {high:.3g})"
-            + _MEANING_OF_BOUND.get((kind, side), "")
-        )
-    if only_noise and end.converged[0] and end.x.shape[1] > 1:
-        parts.append("no signal was found: white noise is more likely")
-    return "; ".join(parts)

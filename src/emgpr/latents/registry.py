@@ -4,6 +4,7 @@ from emgpr.latents.base import BaseLearner
 from emgpr.latents.exact import Exact
 from emgpr.latents.product_of_experts import PoE
 from emgpr.latents.sparse import DTC, FITC, PITC, VFE
+from emgpr.latents.stochastic_variational import SVI
 from emgpr.latents.variogram import Variogram
 from emgpr.latents.vecchia import Vecchia
 
@@ -15,5 +16,6 @@ LEARNERS: dict[str, type[BaseLearner]] = {
     "fitc": FITC,
     "pitc": PITC,
     "vfe": VFE,
+    "svi": SVI,
     "variogram": Variogram,
 }

@@ -10,40 +10,38 @@ Q = K_nm K_mm⁻¹ K_mn is the covariance explained by the m inducing points. Th
 Only VFE is a bound: it never exceeds the log-likelihood, and equals it if all sites are inducing
 points. The other objectives are log-likelihoods of different models, and can be larger or smaller.
 
-With LLᵀ = K_mm, Φ = K_nm L⁻ᵀ, B = I + ΦᵀΛ⁻¹Φ and a = B⁻¹ΦᵀΛ⁻¹y, the inverse of C = Q + Λ is
-not needed: γ = C⁻¹y = Λ⁻¹(y − Φa) and C⁻¹Φ = Λ⁻¹ΦB⁻¹. The sites are processed in blocks, in two
-passes. The first pass computes B and a. The second pass computes the gradient, using the pullbacks
-of the kernels (see `emgpr.kernels`).
+The sites are processed in blocks, and the blocks in parts that workers can evaluate
+(`inducing_sums`).
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float, Int
 from sklearn.gaussian_process.kernels import Kernel
 
-from emgpr.arrays import Array, cholesky, diagonal, namespace, to_device, to_device_of, to_numpy
-from emgpr.covariance.lmc import LOG_2PI
-from emgpr.kernels import Pairs, evaluate_kernel
+from emgpr.arrays import to_device
 from emgpr.latents.base import Work
 from emgpr.latents.inducing import inducing_points, neighbour_blocks
+from emgpr.latents.inducing_sums import factorise_inner, log_likelihoods_of_parts
 from emgpr.latents.maximum_likelihood import LikelihoodLearner, search_work
 from emgpr.latents.residual_covariance import (
     BlockResidual,
     DiagonalResidual,
     PenalisedResidual,
     ResidualCovariance,
-    SiteBlock,
-    Solved,
     WhiteResidual,
 )
 from emgpr.observations import Observations
 from emgpr.optimize import Objective
+from emgpr.parallel import Execution
 
 SITES_PER_BLOCK = 1024  # number of sites processed together
-# Added to the diagonal of K_mm, relative to its mean: K_mm is nearly singular for smooth kernels.
-RELATIVE_JITTER = 1e-8
+# Number of sites in a part for a worker, and maximum number of parts. More sites are divided into
+# larger parts, because every part returns an m × m matrix.
+SITES_PER_PART, MAX_PARTS = 4096, 64
 # Values for planning, fitted to measured times: the number of evaluations, of floating-point
 # operations for each reading and pair of inducing points, of factorisations of matrices of the size
 # of K_mm, and of arrays with a row for each site in a block and a column for each inducing point.
@@ -66,6 +64,14 @@ class Sparse(LikelihoodLearner):
         """Divide the sites into blocks; Λ is zero between different blocks."""
         return np.array_split(np.arange(len(x)), -(-len(x) // SITES_PER_BLOCK))
 
+    def n_parts(self, n: int) -> int:
+        """Return the number of parts into which workers can divide the sums over n readings.
+
+        >>> [VFE().n_parts(n) for n in (4096, 20_000, 10**7)]
+        [1, 5, 64]
+        """
+        return min(MAX_PARTS, -(-n // SITES_PER_PART))
+
     def objective(
         self,
         table: Observations,
@@ -74,77 +80,41 @@ class Sparse(LikelihoodLearner):
         device: str = "cpu",
     ) -> Objective:
         """Return the negative approximate log-likelihood as a function of the parameters."""
-        points = to_device(inducing_points(table.x, self.n_inducing), device)
-        blocks = [table.at(block).to(device) for block in self.site_blocks(table.x)]
+        return self.divided_objective(table, kernel, outputs, Execution(device, n_jobs=1))
+
+    def divided_objective(
+        self,
+        table: Observations,
+        kernel: Kernel,
+        outputs: Int[np.ndarray, " m"],
+        execution: Execution,
+    ) -> Objective:
+        """Return the objective, with its sums divided among the workers of `execution`."""
+        points = to_device(inducing_points(table.x, self.n_inducing), execution.device)
+        blocks = [table.at(block).to(execution.device) for block in self.site_blocks(table.x)]
+        n_parts = min(len(blocks), self.n_parts(table.n_sites))
+        ends = np.linspace(0, len(blocks), n_parts + 1).astype(int).tolist()
+        parts = {
+            d: [
+                [(block.x, block.y[d]) for block in blocks[start:end]]
+                for start, end in pairwise(ends)
+            ]
+            for d in set(outputs.tolist())
+        }
 
         def objective(
             params: Float[np.ndarray, "b p"], which: Int[np.ndarray, " b"]
         ) -> tuple[np.ndarray, np.ndarray]:
-            fits = [
-                self._log_likelihood(kernel, row, points, blocks, d)
-                for row, d in zip(params, outputs[which].tolist(), strict=True)
-            ]
-            values, gradients = zip(*fits, strict=True)
-            return -np.array(values), -np.stack(gradients)
+            inner = [factorise_inner(kernel, row, points) for row in params]
+            chosen = [parts[d] for d in outputs[which].tolist()]
+            fits = log_likelihoods_of_parts(inner, chosen, self.residual, execution)
+            values, gradients = np.full(len(params), np.inf), np.zeros_like(params)
+            for i, fit in enumerate(fits):
+                if fit is not None:
+                    values[i], gradients[i] = -fit[0], -fit[1]
+            return values, gradients
 
         return objective
-
-    def _log_likelihood(
-        self,
-        kernel: Kernel,
-        row: Float[np.ndarray, " p"],
-        points: Float[Array, "m P"],
-        blocks: list[Observations],
-        d: int,
-    ) -> tuple[float, Float[np.ndarray, " p"]]:
-        """Return the approximate log-likelihood of output d and its gradient."""
-        xp, theta, noise = namespace(points), to_device_of(row[:-1], points), float(np.exp(row[-1]))
-        K, pull = evaluate_kernel(kernel, theta, Pairs(points))
-        K = K + 0.0  # a copy, because the array of a constant kernel is read-only
-        on_diagonal = diagonal(K)
-        on_diagonal += RELATIVE_JITTER * xp.mean(on_diagonal)
-        L = cholesky(K)
-        if bool(xp.isnan(L.jitter)):
-            return -np.inf, np.zeros_like(row)
-        identity = to_device_of(np.eye(len(K)), points)
-        L_inverse = L.half_solve(identity)
-
-        def site_block(x: Float[Array, "c P"]) -> SiteBlock:
-            cross, pull_cross = evaluate_kernel(kernel, theta, Pairs(x, points))
-            return SiteBlock(kernel, theta, noise, x, cross @ L_inverse.T, pull_cross)
-
-        B, b, value = identity, xp.zeros_like(points[:, 0]), 0.0
-        for table in blocks:
-            block, y = site_block(table.x), table.y[d]
-            residual = self.residual(block)
-            S = residual.solve(block.features)
-            B = B + block.features.T @ S
-            b = b + S.T @ y
-            misfit = float(y @ residual.solve(y[:, None])[:, 0] + residual.logdet())
-            value += residual.penalty - 0.5 * misfit
-        L_B = cholesky(B)
-        if bool(xp.isnan(L_B.jitter)):
-            return -np.inf, np.zeros_like(row)
-        a, B_inverse = L_B.solve(b[:, None]), L_B.inverse()
-        n = sum(table.n_sites for table in blocks)
-        value += 0.5 * float(b @ a[:, 0] - L_B.logdet() - n * LOG_2PI)
-
-        gradient, of_inner = np.zeros_like(row), xp.zeros_like(B)
-        for table in blocks:
-            block, y = site_block(table.x), table.y[d][:, None]
-            residual = self.residual(block)
-            S = residual.solve(block.features)
-            gamma, SB = residual.solve(y - block.features @ a), S @ B_inverse
-            of_residual = residual.gradient(Solved(gamma, S, SB))
-            # T = G Φ L⁻¹, where G is the derivative with respect to Q, including that through Λ.
-            T = (0.5 * (gamma @ a.T - SB) + of_residual.along_features) @ L_inverse
-            of_inner = of_inner + block.features.T @ T
-            gradient[:-1] += to_numpy(block.pull(2 * T)) + of_residual.of_theta
-            gradient[-1] += of_residual.of_noise * noise
-        of_K = -L_inverse.T @ of_inner
-        diagonal(of_K)[...] += RELATIVE_JITTER * xp.mean(diagonal(of_K))
-        gradient[:-1] += to_numpy(pull(of_K))
-        return value, gradient
 
     @property
     def correlated_sites(self) -> int:
@@ -169,7 +139,7 @@ class Sparse(LikelihoodLearner):
         )
         method = f"{type(self).__name__.lower()}, inducing points"
         entries = ARRAYS * min(n, block_size) * m
-        return Work(method, m, 1, EVALUATIONS, parts, ((m, 1),), entries)
+        return Work(method, m, 1, EVALUATIONS, parts, ((m, 1),), entries, self.n_parts(n))
 
     def describe_approximation(self, n: int) -> str:
         """Describe how the likelihood of n readings is approximated; return "" if it is exact.

@@ -22,11 +22,10 @@ from sklearn.gaussian_process.kernels import Kernel
 from emgpr.kernels import Pairs, evaluate_kernel
 from emgpr.latents.base import BaseLearner, Evaluations, Latent, Work
 from emgpr.latents.maximum_likelihood import (
-    describe_end,
     split_signal_kernel,
-    white_noise_log_likelihood,
 )
 from emgpr.latents.product_of_experts import PoE, batch_log_likelihood
+from emgpr.latents.search_end import describe_end, white_noise_log_likelihood
 from emgpr.latents.search_space import (
     column_scales,
     is_length_scale,

@@ -40,7 +40,7 @@ OwnClasses = Iterable[Any]
 Model = TypeVar("Model")
 
 FORMAT = "emgpr model"
-VERSION = 2  # Older versions can be read; tests/model_files/fixtures has files of each version.
+VERSION = 3  # Older versions can be read; tests/model_files/fixtures has files of each version.
 RECORDS: tuple[type, ...] = (
     Bounded, Composition, FittedTransformer, Link, PointMass, *TRANSFORMS.values(),
     *LEARNERS.values(), Borrowed, OutputScaler, ResolvedParams,

@@ -4,28 +4,35 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from emgpr.declared_parameters import with_new_names
 from emgpr.fitting.defaults import ResolvedParams
-from emgpr.fitting.fit import FitSummary, FittedLMC, independent_model, restrict_transfer
+from emgpr.fitting.fit import FitSummary, FittedLMC, independent_model
 from emgpr.inputs import InputSpec
 from emgpr.latents import Latent, choose_learner
 from emgpr.model_files.checks import (
-    check_feature_names,
     check_history,
     check_integers,
     check_kernels,
     check_noise,
-    check_scaler,
-    check_settings,
     expect,
     expect_array,
     expect_fields,
     expect_type,
 )
-from emgpr.observations import Observations
+from emgpr.model_files.stack_state import (
+    stack_from_state,
+    stack_of_earlier_version,
+    stack_state,
+)
+from emgpr.model_files.table_state import (
+    TABLE_FIELDS,
+    check_table_state,
+    table_from_state,
+    table_state,
+)
 from emgpr.prediction import LMCModel, LMCPosterior, ParameterDirections
+from emgpr.stacking import CandidateWeights, Stack, StackedPosterior
 from emgpr.transforms import OutputScaler
 from emgpr.weights import Stage
 
@@ -33,22 +40,12 @@ Array = np.ndarray
 
 FIELDS = frozenset(
     [
-        "settings", "feature_names", "input_scales", "index", "measured", "x", "y", "scaler",
-        "resolved_params", "sites", "batches", "kernels", "noise", "weights", "own_kernels",
-        "own_noise", "without_gain", "history", "log_likelihood", "n_iter", "converged",
-        "conditioning", "n_failed", "directions", "own_directions",
+        *TABLE_FIELDS, "resolved_params", "sites", "batches", "kernels", "noise", "weights",
+        "own_kernels", "own_noise", "stack", "history", "log_likelihood", "n_iter",
+        "converged", "conditioning", "n_failed", "directions", "own_directions",
     ]
 )  # fmt: skip
-SHAPES = {
-    "x": "N P",
-    "y": "D N",
-    "weights": "L Q D k",
-    "noise": "D D",
-    "own_noise": "D",
-    "batches": "L",
-    "shift": "D",
-    "scale": "D",
-}
+SHAPES = {"weights": "L Q D k", "noise": "D D", "own_noise": "D", "batches": "L"}
 
 
 DIRECTIONS = {"theta": "r t", "W": "r Q D k", "noise": "r D D", "mean": "r D", "inflation": "D"}
@@ -65,18 +62,11 @@ def lmc_state(
     """Return everything that is needed to rebuild a fitted model, as a dict."""
     model, own, batches = posterior.model, posterior.independent, posterior.batches
     assert own is not None
-    measured = np.zeros(len(inputs.index), bool)
-    measured[inputs.rows] = True
     history = summary.history
+    # A complete fit needs no checkpoint.
+    settings = {k: None if k == "checkpoint" else value for k, value in settings.items()}
     return {
-        "settings": settings | {"checkpoint": None},  # A complete fit needs no checkpoint.
-        "feature_names": None if inputs.feature_names is None else list(inputs.feature_names),
-        "input_scales": inputs.scales,
-        "index": inputs.index,
-        "measured": None if measured.all() else measured,
-        "x": posterior.observations.x,
-        "y": posterior.observations.table.T,
-        "scaler": scaler,
+        **table_state(settings, inputs, scaler, posterior.observations),
         "resolved_params": params,
         "sites": _smallest_integers(np.concatenate(batches)),
         "batches": _smallest_integers(np.array([len(batch) for batch in batches])),
@@ -85,7 +75,7 @@ def lmc_state(
         "weights": model.weights,
         "own_kernels": list(own.kernels),
         "own_noise": np.diagonal(own.noise),
-        "without_gain": summary.without_gain,
+        "stack": stack_state(posterior.stack) if isinstance(posterior, StackedPosterior) else None,
         "history": None if history is None else [tuple(stage) for stage in history],
         "log_likelihood": summary.log_likelihood,
         "n_iter": int(summary.n_iter),
@@ -103,8 +93,14 @@ def _directions_state(directions: ParameterDirections | None) -> dict[str, Array
     return {name: getattr(directions, name) for name in DIRECTIONS}
 
 
-def upgrade_state(state: dict[str, Any]) -> dict[str, Any]:
-    """Convert the state in a file of version 1 to version 2."""
+def upgrade_state(state: dict[str, Any], version: int, couples_outputs: bool) -> dict[str, Any]:
+    """Convert the state in a file of an earlier version to the present version."""
+    if version < 2:
+        state = _with_names_of_version_2(state)
+    return _with_stack(state, couples_outputs) if version < 3 else state
+
+
+def _with_names_of_version_2(state: dict[str, Any]) -> dict[str, Any]:
     new = {"n_failed": 0, **state}
     new.pop("own_bounds")
     for old, name in (("settled", "resolved_params"), ("lost", "without_gain")):
@@ -112,6 +108,34 @@ def upgrade_state(state: dict[str, Any]) -> dict[str, Any]:
     settings = expect_type(new, "settings", dict)
     new["settings"] = with_new_names(settings)
     new["scaler"] = upgrade_scaler(new)
+    return new
+
+
+def _with_stack(state: dict[str, Any], couples_outputs: bool) -> dict[str, Any]:
+    """Convert a state of version 2 to version 3, with the weights of candidates.
+
+    Earlier versions listed the outputs that are predicted with and without transfer. Regressions on
+    known outputs were of another kind; they are fitted again when they are first needed.
+    """
+    new = {**state}
+    without_gain = expect_type(new, "without_gain", dict)
+    del new["without_gain"]
+    N, D = len(expect_type(new, "x", Array)), len(expect_type(new, "own_noise", Array))
+    for by, outputs in without_gain.items():
+        expect(by in ("site", "output"), f"'without_gain' has the key {by!r}")
+        check_integers(f"outputs without gain by {by}", outputs, D)
+    regression = new.pop("regression_settings", None)
+    new.pop("regressions", None)
+    new["stack"] = None
+    if not couples_outputs and isinstance(regression, dict):
+        own = (CandidateWeights.of_one("own"),) * D
+        new["stack"] = {
+            **stack_state(Stack(N, own, couples_outputs=False)),
+            "kernel": regression.get("residual_kernel"),
+            "varying": regression.get("varying_coefficients"),
+        }
+    elif any(len(outputs) for outputs in without_gain.values()):
+        new["stack"] = stack_state(stack_of_earlier_version(without_gain, N, D))
     return new
 
 
@@ -129,31 +153,12 @@ def check_lmc_state(state: dict[str, Any]) -> None:
     for name in ("input_scales", "directions", "own_directions"):
         state.setdefault(name, None)  # The first files of version 2 lack these fields.
     expect_fields(state.keys(), FIELDS)
-    scaler = expect_type(state, "scaler", OutputScaler)
-    arrays = {**state, "shift": scaler.shift, "scale": scaler.scale}
-    axes: dict[str, int] = {}
-    for name, shape in SHAPES.items():
-        expect_array(name, arrays[name], shape.split(), axes)
+    axes = check_table_state(state, SHAPES)
     N, D = axes["N"], axes["D"]
-    expect(min(axes[axis] for axis in "NPDLk") > 0, f"an axis is empty: {axes}")
-    check_settings(expect_type(state, "settings", dict))
+    expect(min(axes[axis] for axis in "Lk") > 0, f"an axis is empty: {axes}")
     _check_results(state)
-    check_scaler(scaler, D)
-    expect_type(state, "feature_names", list, type(None))
-    check_feature_names(state["feature_names"], axes["P"], state["settings"]["crs"])
-    if state["input_scales"] is not None:
-        expect_array("input_scales", state["input_scales"], ["P"], axes)
-        expect(bool((state["input_scales"] > 0).all()), "an input scale is not positive")
-    _check_rows(state, N)
-    observed = ~np.isnan(state["y"])
-    expect(bool(observed.any(axis=1).all()), "an output has no readings")
-    expect(bool(observed.any(axis=0).all()), "a site has no readings")
     _check_batches(state["sites"], state["batches"], N)
     check_noise(state["noise"], state["own_noise"])
-    expect(len(state["without_gain"]) in (0, 2), "'without_gain' lacks 'site' or 'output'")
-    for by, outputs in state["without_gain"].items():
-        expect(by in ("site", "output"), f"'without_gain' has the key {by!r}")
-        check_integers(f"outputs without gain by {by}", outputs, D)
     check_kernels("kernels", state["kernels"], axes["Q"], state["x"])
     check_kernels("own_kernels", state["own_kernels"], D, state["x"])
     _check_directions(state, "directions", "kernels", axes)
@@ -164,20 +169,7 @@ def lmc_from_state(
     state: dict[str, Any], estimator: str, combine: Any, latent_learner: Any
 ) -> tuple[InputSpec, FittedLMC]:
     """Rebuild the inputs and the fitted model from a state that has been checked."""
-    x, index, measured = state["x"], state["index"], state["measured"]
-    rows = np.arange(len(index)) if measured is None else np.flatnonzero(measured)
-    names, crs = state["feature_names"], state["settings"]["crs"]
-    n_features = check_feature_names(names, x.shape[1], crs)
-    inputs = InputSpec(
-        estimator,
-        None if names is None else tuple(names),
-        n_features,
-        crs,
-        index,
-        rows,
-        state["input_scales"],
-    )
-    observations = Observations.from_table(x, state["y"].T)
+    inputs, observations = table_from_state(state, estimator)
     ends = np.cumsum(state["batches"], dtype=int)[:-1]
     own = zip(state["own_kernels"], state["own_noise"], strict=True)
     latents = [Latent(kernel, float(noise), 0.0) for kernel, noise in own]
@@ -202,12 +194,12 @@ def lmc_from_state(
         state["n_iter"],
         None if history is None else [Stage(*stage) for stage in history],
         state["n_failed"],
-        state["without_gain"],
     )
-    fitted = FittedLMC(
-        state["resolved_params"], state["scaler"], restrict_transfer(posterior, summary), summary
-    )
-    return inputs, fitted
+    if state["stack"] is not None:
+        N, D = observations.n_sites, observations.n_outputs
+        stack = stack_from_state(state["stack"], N, D)
+        posterior = StackedPosterior.extending(posterior, stack)
+    return inputs, FittedLMC(state["resolved_params"], state["scaler"], posterior, summary)
 
 
 def _smallest_integers(numbers: Array) -> Array:
@@ -225,7 +217,6 @@ def _check_results(state: dict[str, Any]) -> None:
     conditioning = expect_type(state, "conditioning", str, int)
     is_count = isinstance(conditioning, int) and conditioning > 0
     expect(conditioning in ("all", "batch") or is_count, f"'conditioning' is {conditioning!r}")
-    expect_type(state, "without_gain", dict)
     expect(expect_type(state, "n_failed", int) >= 0, "'n_failed' is negative")
 
 
@@ -245,18 +236,6 @@ def _check_directions(state: dict[str, Any], name: str, kernels: str, axes: dict
     expect(bool((state[name]["inflation"] >= 1).all()), f"{name}.inflation is below 1")
     noise = state[name]["noise"]
     expect(np.array_equal(noise, np.swapaxes(noise, 1, 2)), f"{name!r} is not symmetric")
-
-
-def _check_rows(state: dict[str, Any], N: int) -> None:
-    index, measured = expect_type(state, "index", pd.Index), state["measured"]
-    if measured is None:
-        expect(len(index) == N, f"the index has {len(index)} rows for {N} sites")
-        return
-    # The mask has one byte for each row, so an index cannot have more rows than fit in memory.
-    valid = isinstance(measured, Array) and measured.dtype == bool and measured.ndim == 1
-    expect(valid and len(measured) == len(index), "'measured' and the index differ in length")
-    n_measured = int(measured.sum())
-    expect(n_measured == N, f"{n_measured} rows are marked as measured, but there are {N} sites")
 
 
 def _check_batches(sites: Any, batches: Array, N: int) -> None:

@@ -21,6 +21,7 @@ from sklearn.gaussian_process import kernels as sk
 
 from emgpr.persistence.container import ModelFileError
 from emgpr.persistence.pandas_index import decode_index, encode_index
+from emgpr.spherical import Spherical
 
 Tree = Any  # a value that `json` can write
 Array = np.ndarray
@@ -31,7 +32,7 @@ KERNELS = {
     for kernel in (
         sk.CompoundKernel, sk.ConstantKernel, sk.DotProduct, sk.Exponentiation, sk.ExpSineSquared,
         sk.Matern, sk.PairwiseKernel, sk.Product, sk.RationalQuadratic, sk.RBF, sk.Sum,
-        sk.WhiteKernel,
+        sk.WhiteKernel, Spherical,
     )
 }  # fmt: skip
 ESTIMATORS = {

@@ -1,8 +1,10 @@
 """Summary of a table before a fit, and estimates of the time and memory that the fit needs."""
 
 from emgpr.planning.approximations import describe_approximations
+from emgpr.planning.convolution_costs import plan_convolution
 from emgpr.planning.first_look import TableSummary
 from emgpr.planning.fit_costs import plan_fit
+from emgpr.planning.network_costs import plan_network
 from emgpr.planning.plan import Plan, Step, format_bytes
 
 __all__ = [
@@ -11,5 +13,7 @@ __all__ = [
     "TableSummary",
     "describe_approximations",
     "format_bytes",
+    "plan_convolution",
     "plan_fit",
+    "plan_network",
 ]

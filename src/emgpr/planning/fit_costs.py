@@ -27,7 +27,7 @@ from emgpr.parallel import Execution
 from emgpr.parameter_checks import is_auto
 from emgpr.planning.approximations import describe_batches, describe_learners
 from emgpr.planning.plan import Plan, Step
-from emgpr.planning.prediction_costs import plan_prediction, plan_safe_transfer
+from emgpr.planning.prediction_costs import plan_prediction, plan_stacking
 from emgpr.planning.problem_size import (
     BYTES_PER_ENTRY,
     MATRICES_IN_MEMORY,
@@ -100,7 +100,7 @@ def _plan_fit(
         *_transforms(load, table.Y, table.output_names),
         _step_1(load, are_coordinates(table.inputs, table.x)),
         *(_weights(load) if settings.couples_outputs else ()),
-        *plan_safe_transfer(load),
+        *plan_stacking(load),
     ]
     return Plan(
         observations.n_sites,
@@ -170,7 +170,8 @@ def _step_1(load: Workload, coordinates: bool) -> Step:
     share = FURTHER_KERNEL if settings.chooses_kernel else 1.0
     if None not in known:
         first, further = (sum(filter(None, part)) for part in (known[:D], known[D:]))
-        seconds = scales * (first + share * further) / min(load.n_processes, n_fits)
+        n_tasks = n_fits * max(work.n_parts for work in fits)
+        seconds = scales * (first + share * further) / min(load.n_processes, n_tasks)
     # If learners differ, show one whose time is unknown or, if all times are known, the slowest.
     largest = [learner_work(learner, n) for learner in learners]
     shown = max(largest, key=lambda work: (work.parts is None, work.evaluations))

@@ -1,4 +1,4 @@
-"""The cost of testing whether transfer helps, and of predictions at 1000 locations."""
+"""The cost of fitting the weights of stacked candidates, and of predictions at 1000 locations."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,14 +6,17 @@ from typing import Any
 import numpy as np
 
 from emgpr.arrays import chunk_bytes
-from emgpr.cross_validation.evaluate import conditioning_of_test, tested_sites
 from emgpr.parameter_checks import is_auto
 from emgpr.planning.approximations import describe_conditioning
 from emgpr.planning.plan import Step
 from emgpr.planning.problem_size import BYTES_PER_ENTRY, MATRICES_IN_MEMORY, Workload
 from emgpr.planning.speed import LIKELIHOOD_PASSES, LIKELIHOOD_TIME, SECONDS_PER_CALL
+from emgpr.planning.vecchia_costs import first_stage_seconds
 from emgpr.prediction import bounded_conditioning, exact_is_affordable
 from emgpr.prediction.lmc_posterior import DEFAULT_NEIGHBOURS
+from emgpr.stacking.gaps import N_FOLDS
+from emgpr.stacking.scores import is_exact, test_neighbours, tested_sites
+from emgpr.stacking.stack import MAX_READINGS
 
 N_LOCATIONS = 1000
 INVERSE_TIME = 2.0  # time of an inverse and what is computed from it, relative to a likelihood
@@ -24,31 +27,39 @@ SURROUNDING_TIME = 2.0
 TREE_PASSES = 30.0  # building a k-d tree takes as long as this many passes over all sites
 SHUFFLES, SHUFFLED_SITES = 20, 5000  # number and size of samples for `_sites_around`
 ARRAYS_AT_ONCE = 2.0  # number of covariance matrices of neighbours in memory for each location
-# Copies of the table in memory: in the test of transfer, and in predictions with k-d trees.
+# Operations of a regression relative to the cube of its number of readings, and its fixed seconds.
+REGRESSION_OPERATIONS, REGRESSION_TIME = 20.0, 0.02
+# Copies of the table in memory: when readings are left out, and in predictions with k-d trees.
 TRANSFER_COPIES, TREE_COPIES = 12.0, 4.0
 
 
-def plan_safe_transfer(load: Workload) -> Iterator[Step]:
-    """Plan the test of whether transfer helps, in which sites and single readings are left out."""
+def plan_stacking(load: Workload) -> Iterator[Step]:
+    """Plan the fit of the weights with which candidates predict left-out readings."""
     observations, D, L = load.observations, load.observations.n_outputs, load.n_members
-    if not (load.settings.transfer == "safe" and D > 1):
+    if not (load.settings.transfer == "auto" and D > 1):
         return
-    conditioning = conditioning_of_test(
-        observations, L, _conditioning(load), is_auto(load.settings.conditioning)
+    method = "weights of own processes, joint model and regressions"
+    regressions = sum(
+        REGRESSION_OPERATIONS * min(m, MAX_READINGS) ** 3 / load.speed.operations + REGRESSION_TIME
+        for m in load.counts
     )
-    method = "cross-validation with and without transfer"
-    if isinstance(conditioning, str):
+    if not observations.complete and load.params.n_neighbours is not None:
+        regressions += N_FOLDS * first_stage_seconds(load)
+    given = _conditioning(load)
+    if isinstance(given, str) and is_exact(observations, L):
         n, n_values = observations.n_readings, load.params.n_latents * load.member_sites**2
         independent = sum(load.speed.likelihood(float(m), m**2) for m in load.counts)
-        seconds = 2 * INVERSE_TIME * (L * load.speed.likelihood(n, n_values) + independent)
+        joint = L * load.speed.likelihood(n, n_values) if load.settings.couples_outputs else 0.0
+        seconds = 2 * INVERSE_TIME * (joint + independent)
         memory = MATRICES_IN_MEMORY * BYTES_PER_ENTRY * n**2
-        yield Step("safe transfer", method, n, L, n, 2, seconds, memory)
+        yield Step("stacking", method, n, L, n, 2, seconds + regressions, memory)
         return
-    sampled = tested_sites(observations, L, conditioning)
-    sites = np.arange(observations.n_sites) if sampled is None else sampled
-    n = int(observations.observed[:, sites].sum())
+    automatic = is_auto(load.settings.conditioning)
+    conditioning = test_neighbours(D) if automatic or isinstance(given, str) else given
+    sites = tested_sites(observations, L)
+    n_sites, n = len(sites), int(observations.observed[:, sites].sum())
     around, n_systems = _sites_around(load, conditioning)
-    n_problems = round(len(sites) * (1 + n_systems))  # by site, and by output
+    n_problems = round(n_sites * (1 + n_systems))  # by site, and by output
     width = around + 1
     side = width * D
     each = SOLVE_TIME * (L * _solve(load, side) + _kernel_values(load, width))
@@ -56,14 +67,13 @@ def plan_safe_transfer(load: Workload) -> Iterator[Step]:
         _solve(load, conditioning + 1)
         + _kernel_values(load, conditioning + 1) / load.params.n_latents
     )
-    seconds = n_problems * each + 2 * n * alone + 4 * load.site_passes(D * TREE_PASSES)
+    seconds = 2 * n * alone + 4 * load.site_passes(D * TREE_PASSES) + regressions
+    seconds += n_problems * each if load.settings.couples_outputs else 0.0
     memory = _bytes_around(load, width, n_problems, width)
-    memory += _bytes_held(load, TRANSFER_COPIES, len(sites))
-    tested = ""
-    if len(sites) < observations.n_sites:
-        tested = f"tested on {n} of {observations.n_readings} readings, each "
-    approximation = f"{tested}predicted from neighbours"
-    yield Step("safe transfer", method, n, L * n_problems, side, 1, seconds, memory, approximation)
+    memory += _bytes_held(load, TRANSFER_COPIES, n_sites)
+    some = f"weights from {n} of {observations.n_readings} readings, each "
+    approximation = ("" if n == observations.n_readings else some) + "predicted from neighbours"
+    yield Step("stacking", method, n, L * n_problems, side, 1, seconds, memory, approximation)
 
 
 def plan_prediction(load: Workload) -> Step:

@@ -11,10 +11,7 @@ from emgpr.parameter_checks import is_auto
 from emgpr.planning.approximations import describe_vecchia
 from emgpr.planning.plan import Step
 from emgpr.planning.problem_size import BYTES_PER_ENTRY, Workload
-from emgpr.weights.posterior_density import (
-    INFORMATION_ROWS_PER_PARAMETER,
-    MIN_INFORMATION_BLOCKS,
-)
+from emgpr.weights.posterior_density import curvature_blocks
 from emgpr.weights.vecchia import (
     COARSE_BLOCKS,
     COARSE_NEIGHBOURS,
@@ -67,6 +64,15 @@ def plan_vecchia(load: Workload) -> Iterator[Step]:
         )  # fmt: skip
 
 
+def first_stage_seconds(load: Workload) -> float:
+    """Return the seconds for the first stage from one starting point."""
+    params, N, D = load.params, load.observations.n_sites, load.observations.n_outputs
+    n_noises = D * (D + 1) // 2 if params.correlated else D
+    p = params.n_weights * D + n_noises + params.n_latents
+    rows = (min(COARSE_NEIGHBOURS, params.n_neighbours or 0) + 1) * D
+    return FIRST_EVALUATIONS * _iteration(load, min(N, FIRST_SITES), rows, p)
+
+
 def _iteration(load: Workload, n_blocks: int, n: int, p: int) -> float:
     """Return the seconds for an evaluation and an information matrix."""
     return _evaluation(load, n_blocks, n) + _information(load, n_blocks, n, p)
@@ -79,7 +85,6 @@ def _evaluation(load: Workload, n_blocks: int, n: int) -> float:
 def _information(load: Workload, n_blocks: int, n: int, p: int, *, sampled: bool = True) -> float:
     """Return the seconds for an information matrix, computed from some blocks if `sampled`."""
     if sampled:
-        needed = max(MIN_INFORMATION_BLOCKS, INFORMATION_ROWS_PER_PARAMETER * p // max(n, 1))
-        n_blocks = min(n_blocks, needed)
+        n_blocks = min(n_blocks, curvature_blocks(max(n, 1), p))
     operations = n**2 * p + n * p**2 + LINEAR_PER_PARAMETER * n * p
     return _evaluation(load, n_blocks, n) + n_blocks * operations / load.speed.operations

@@ -7,6 +7,7 @@ figures.
 from emgpr.plots.batch_size import error_against_batch_size
 from emgpr.plots.calibration import coverage, pit
 from emgpr.plots.coregionalization import coregionalization
+from emgpr.plots.correlations import correlation_map
 from emgpr.plots.latents import latents, member_weights
 from emgpr.plots.maps import maps
 from emgpr.plots.predicted_vs_observed import measured_against_predicted
@@ -15,6 +16,7 @@ from emgpr.plots.variograms import variograms
 
 __all__ = [
     "coregionalization",
+    "correlation_map",
     "coverage",
     "error_against_batch_size",
     "latents",

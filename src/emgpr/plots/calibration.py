@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from emgpr.cross_validation import CrossValidation
-from emgpr.estimators import MultiOutputGP
+from emgpr.estimators import MultiOutputGP, ReadingsGP
 from emgpr.metrics import central_coverage
 from emgpr.plots.labels import BLUE, GREY, PALETTE, set_title, shorten, tick_labels
 from emgpr.plots.panels import create_panel, create_panels, label_outer, select_outputs, style_axes
@@ -18,7 +18,7 @@ N_NAMED = 3  # number of outputs in the legend if there are more outputs than co
 
 
 def coverage(
-    results: CrossValidation | MultiOutputGP,
+    results: CrossValidation | MultiOutputGP | ReadingsGP,
     *,
     outputs: Sequence[str] | str | None = None,
     ax: Axes | None = None,
@@ -60,7 +60,7 @@ def coverage(
 
 
 def pit(
-    results: CrossValidation | MultiOutputGP,
+    results: CrossValidation | MultiOutputGP | ReadingsGP,
     *,
     outputs: Sequence[str] | str | None = None,
     bins: int = 10,

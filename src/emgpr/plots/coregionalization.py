@@ -9,7 +9,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 
-from emgpr.estimators import MultiOutputGP
+from emgpr.estimators import MultiOutputGP, ReadingsGP
 from emgpr.plots import labels
 from emgpr.plots.panels import check_keeps_readings, create_panels, output_positions
 
@@ -19,7 +19,7 @@ MISSING_COLOUR = "#DDDDDD"
 
 
 def coregionalization(
-    model: MultiOutputGP,
+    model: MultiOutputGP | ReadingsGP,
     *,
     by_latent: bool | None = None,
     limit: int = 8,
@@ -40,8 +40,8 @@ def coregionalization(
     parts = model.signal_correlations()
     tables = {"correlation of signals": parts.sum(axis=0)}
     if len(parts) > 1 and (len(parts) <= limit if by_latent is None else by_latent):
-        kernels = model.kernels_
-        tables |= {labels.latent_label(kernels[q], q): part for q, part in enumerate(parts)}
+        titles = labels.part_labels(model.kernels_, list(map(str, model.variance_shares_.columns)))
+        tables |= dict(zip(titles, parts, strict=False))  # the last title is that of the noise
     noise = noise_correlation(model)
     if noise is not None:
         tables["correlation of noise"] = noise
@@ -55,7 +55,7 @@ def coregionalization(
     return panels
 
 
-def noise_correlation(model: MultiOutputGP) -> Float[np.ndarray, "D D"] | None:
+def noise_correlation(model: MultiOutputGP | ReadingsGP) -> Float[np.ndarray, "D D"] | None:
     """Return the noise correlations between outputs, or None if the noise is independent."""
     noise = np.asarray(model.noise_)
     if noise.ndim < 2:

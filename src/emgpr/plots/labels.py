@@ -171,7 +171,17 @@ def wrap_to_panel(ax: Axes, text: str, size: str = "medium", side: Literal["x", 
 
 def latent_label(kernel: Kernel, q: int, process: int | None = None) -> str:
     """Return the label of a latent or of one of its processes, including the length-scales."""
-    name = f"latent {q}" if process is None else f"latent {q}{chr(97 + process)}"
+    return _with_scale(f"latent {q}" + ("" if process is None else chr(97 + process)), kernel)
+
+
+def part_labels(kernels: Sequence[Kernel], names: Sequence[str]) -> list[str]:
+    """Return labels of the parts of an output's variance; the first have these kernels."""
+    shared = [_with_scale(name, kernel) for name, kernel in zip(names, kernels, strict=False)]
+    return [*shared, *names[len(shared) :]]
+
+
+def _with_scale(name: str, kernel: Kernel) -> str:
+    """Return a name with the length-scales of a kernel, if it has any."""
     scale = kernel.get_params().get("length_scale")
     if scale is None:
         return name

@@ -10,7 +10,13 @@ from matplotlib.colors import Normalize
 from emgpr.estimators import MultiOutputGP, OnePassGP
 from emgpr.plots import labels
 from emgpr.plots.labels import BLUE, VERMILLION, Units, known_units, latent_label, with_unit
-from emgpr.plots.panels import create_panels, label_outer, output_positions, style_axes
+from emgpr.plots.panels import (
+    check_has_latents,
+    create_panels,
+    label_outer,
+    output_positions,
+    style_axes,
+)
 from emgpr.plots.surface import Locations, draw_band, draw_surface, label_map_axes
 from emgpr.weights import aligned
 
@@ -39,6 +45,7 @@ def latents(
     selects the outputs whose weights are shown (default: all). For `nodes` and `resolution`,
     see `maps`. Returns a flat array of axes.
     """
+    check_has_latents(model)
     locations, units = Locations.build(model, nodes, resolution), known_units(model, units)
     kept = output_positions(model.output_names_, outputs)
     processes = strongest_processes(model.weights_, which, limit)
@@ -86,6 +93,7 @@ def member_weights(
     compared. The processes and outputs to draw are selected as in `latents`. Returns a flat array
     of axes.
     """
+    check_has_latents(model)
     kept = output_positions(model.output_names_, outputs)
     W = aligned(model.weights_)[:, :, kept]
     L, _, D, rank = W.shape

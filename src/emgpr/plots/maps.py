@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from emgpr.estimators import MultiOutputGP
+from emgpr.estimators import MultiOutputGP, ReadingsGP
 from emgpr.plots import labels
 from emgpr.plots.labels import Units, known_units, shorten, with_unit
 from emgpr.plots.panels import Size, create_panels, keep_first, select_outputs
@@ -27,7 +27,7 @@ MAX_COLUMNS = 5  # number of maps side by side
 
 
 def maps(
-    model: MultiOutputGP,
+    model: MultiOutputGP | ReadingsGP,
     nodes: Any = None,
     *,
     outputs: Sequence[str] | str | None = None,

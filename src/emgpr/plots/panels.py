@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int
 from matplotlib.axes import Axes
 
-from emgpr.estimators import MultiOutputGP
+from emgpr.estimators import MultiOutputGP, ReadingsGP
 from emgpr.plots.labels import escape_math
 
 Size = tuple[float, float]  # of a panel, in inches
@@ -77,13 +77,22 @@ def output_positions(
     return np.array([all_names.index(name) for name in select_outputs(names, outputs)])
 
 
-def check_keeps_readings(model: MultiOutputGP) -> None:
+def check_keeps_readings(model: MultiOutputGP | ReadingsGP) -> None:
     """Raise an error if the estimator does not keep its training data."""
-    if not isinstance(model, MultiOutputGP):
+    if not isinstance(model, MultiOutputGP | ReadingsGP):
         raise TypeError(
-            "This figure needs a fitted estimator that keeps its training readings (EMGPR, ICM, "
-            f"LMC, SLFM or IndependentGP); got {type(model).__name__}. Plot the result of its "
-            "predict method, or fit EMGPR to a subset of the rows."
+            "This figure needs a fitted estimator that keeps its training readings (any but "
+            f"OnePassGP); got {type(model).__name__}. Plot the result of its predict method, or "
+            "fit EMGPR to a subset of the rows."
+        )
+
+
+def check_has_latents(model: MultiOutputGP) -> None:
+    """Raise an error if the estimator has no latent processes that can be drawn."""
+    if isinstance(model, ReadingsGP):
+        raise ValueError(
+            f"This figure shows the latent processes of a linear model; {type(model).__name__} has "
+            "none. Use variance_shares or coregionalization, or fit EMGPR or LMC."
         )
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from emgpr.cross_validation import CrossValidation
-from emgpr.estimators import MultiOutputGP
+from emgpr.estimators import MultiOutputGP, ReadingsGP
 from emgpr.plots import labels
 from emgpr.plots.labels import BLUE, VERMILLION, Units, shorten
 from emgpr.plots.panels import check_keeps_readings, create_panels, select_outputs, style_axes
@@ -17,7 +17,7 @@ Array = np.ndarray
 
 
 def measured_against_predicted(
-    results: CrossValidation | MultiOutputGP,
+    results: CrossValidation | MultiOutputGP | ReadingsGP,
     *,
     outputs: Sequence[str] | str | None = None,
     units: Units = None,
@@ -62,7 +62,7 @@ def measured_against_predicted(
     return panels
 
 
-def cross_validation_of(results: CrossValidation | MultiOutputGP) -> CrossValidation:
+def cross_validation_of(results: CrossValidation | MultiOutputGP | ReadingsGP) -> CrossValidation:
     """Return the given cross-validation results, or cross-validate the given model by site."""
     if isinstance(results, CrossValidation):
         return results

@@ -11,7 +11,7 @@ from matplotlib.colorbar import Colorbar
 from matplotlib.colors import LogNorm, Normalize
 from scipy.spatial import Delaunay, QhullError
 
-from emgpr.estimators import MultiOutputGP
+from emgpr.estimators import MultiOutputGP, ReadingsGP
 from emgpr.geo.grids import unwrap_longitudes
 from emgpr.inputs import InputSpec
 from emgpr.plots.labels import (
@@ -47,7 +47,7 @@ class Locations:
 
     @classmethod
     def build(
-        cls, model: MultiOutputGP, nodes: Any = None, resolution: int | None = None
+        cls, model: MultiOutputGP | ReadingsGP, nodes: Any = None, resolution: int | None = None
     ) -> "Locations":
         """Combine the sites of a model with the given nodes or, by default, with a regular grid.
 

@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
-from emgpr.estimators import MultiOutputGP, OnePassGP
-from emgpr.plots.labels import CENTRED, latent_label, tick_labels
+from emgpr.estimators import MultiOutputGP, OnePassGP, ReadingsGP
+from emgpr.plots.labels import CENTRED, part_labels, tick_labels
 from emgpr.plots.panels import create_panel, output_positions
 
 NOISE_COLOUR = "#BBBBBB"
@@ -16,7 +16,7 @@ MIN_LABELLED_SHARE = 0.06  # Narrower bars have no room for a number.
 
 
 def variance_shares(
-    model: MultiOutputGP | OnePassGP,
+    model: MultiOutputGP | ReadingsGP | OnePassGP,
     *,
     outputs: Sequence[str] | str | None = None,
     ax: Axes | None = None,
@@ -30,7 +30,7 @@ def variance_shares(
     rows = np.arange(len(shares))
     ax = create_panel(ax, (7, 1.2 + 0.42 * len(shares)))
     colours = [*plt.get_cmap("viridis")(np.linspace(0.08, 0.92, shares.shape[1] - 1)), NOISE_COLOUR]
-    labels = [*(latent_label(kernel, q) for q, kernel in enumerate(model.kernels_)), "noise"]
+    labels = part_labels(model.kernels_, list(map(str, shares.columns)))
     left = np.zeros(len(shares))
     for column, colour, label in zip(shares, colours, labels, strict=True):
         width = shares[column].to_numpy()

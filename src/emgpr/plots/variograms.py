@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from emgpr.estimators import MultiOutputGP
+from emgpr.estimators import MultiOutputGP, ReadingsGP
 from emgpr.inspection import variogram_warnings
 from emgpr.plots.labels import (
     BLUE,
@@ -28,7 +28,7 @@ PANEL_SIZE = (3.0, 2.6)
 
 
 def variograms(
-    model: MultiOutputGP,
+    model: MultiOutputGP | ReadingsGP,
     *,
     outputs: Sequence[str] | str | None = None,
     cross: bool | None = None,

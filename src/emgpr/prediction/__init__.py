@@ -1,5 +1,6 @@
 """Posteriors, their predictive distributions, and methods of conditioning on readings."""
 
+from emgpr.prediction.dense import CovarianceFunction, DensePosterior, ReadingLocations
 from emgpr.prediction.exact import LMCModel, condition, condition_on_sample, noise_given_sample
 from emgpr.prediction.joint_samples import (
     condition_jointly,
@@ -24,18 +25,19 @@ from emgpr.prediction.neighbours import (
     neighbouring_sites,
 )
 from emgpr.prediction.parameter_uncertainty import ParameterDirections
-from emgpr.prediction.posterior import GaussianMixture, Posterior
+from emgpr.prediction.posterior import GaussianMixture, Posterior, stack_components
 from emgpr.prediction.principal_directions import principal_directions
-from emgpr.prediction.safe_transfer import SafeTransferPosterior
 
 __all__ = [
     "Conditioning",
+    "CovarianceFunction",
+    "DensePosterior",
     "GaussianMixture",
     "LMCModel",
     "LMCPosterior",
     "ParameterDirections",
     "Posterior",
-    "SafeTransferPosterior",
+    "ReadingLocations",
     "affordable_conditioning",
     "bounded_conditioning",
     "condition",
@@ -55,5 +57,6 @@ __all__ = [
     "principal_directions",
     "sample_each_location",
     "sample_gaussian",
+    "stack_components",
     "transport_map",
 ]

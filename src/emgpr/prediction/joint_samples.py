@@ -12,6 +12,17 @@ from emgpr.prediction.posterior import GaussianMixture
 
 Array = np.ndarray
 
+MAX_JOINT_VALUES = 6000  # in a joint sample, which then takes a minute and a gigabyte
+
+
+def check_joint_size(M: int, D: int) -> None:
+    """Raise ValueError if a joint sample of D outputs at M locations would be too large."""
+    if M * D > MAX_JOINT_VALUES:
+        raise ValueError(
+            f"A joint sample of {M} locations × {D} outputs has {M * D} values; at most "
+            f"{MAX_JOINT_VALUES} are allowed. Sample fewer locations at a time."
+        )
+
 
 def condition_jointly(
     observations: Observations,
@@ -48,18 +59,18 @@ def sample_gaussian(
     cov: Float[Array, "m m"], n: int, rng: np.random.Generator
 ) -> Float[Array, "n m"]:
     """Draw n samples from N(0, cov); cov can be singular."""
-    return rng.normal(size=(n, len(cov))) @ _root(cov).T
+    return rng.normal(size=(n, len(cov))) @ root(cov).T
 
 
 def sample_each_location(
     covs: Float[Array, "M D D"], n: int, rng: np.random.Generator
 ) -> Float[Array, "n M D"]:
     """Draw n samples from N(0, cov) for each location, independently of all other locations."""
-    return np.einsum("mde,nme->nmd", _root(covs), rng.normal(size=(n, *covs.shape[:2])))
+    return np.einsum("mde,nme->nmd", root(covs), rng.normal(size=(n, *covs.shape[:2])))
 
 
-def _root(cov: Float[Array, "*b m m"]) -> Float[Array, "*b m m"]:
-    """Return R with R Rᵀ = cov."""
+def root(cov: Float[Array, "*b m m"]) -> Float[Array, "*b m m"]:
+    """Return R with R Rᵀ = cov; cov can be singular."""
     values, vectors = eigh(cov)
     return vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
 

@@ -7,8 +7,8 @@ others is
 
 so that one inverse suffices for all sets. If readings are predicted from neighbours, there is one
 inverse for all sets at a site that have the same neighbours. `sets` is a table (D, N) of labels;
-readings with the same label are left out together. Predictions include noise, and are NaN where
-there is no reading.
+readings with the same label are left out together, and those with negative labels are used but not
+predicted. Predictions include noise, and are NaN where there is no reading.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.spatial import KDTree
 
-from emgpr.arrays import chunk_bytes, inv, to_device, to_device_of, to_numpy
+from emgpr.arrays import chunk_bytes, inv, to_device, to_numpy
 from emgpr.ensemble import join, keeps_members
 from emgpr.kernels import distance_scales, kernel_matrices
 from emgpr.observations import Observations
@@ -29,6 +29,7 @@ from emgpr.prediction.exact import (
     factor_readings,
     noise_given_sample,
 )
+from emgpr.prediction.left_out_sets import sets_by_size, write_left_out
 from emgpr.prediction.neighbours import differentiate_group, unique_per_row
 from emgpr.prediction.parameter_uncertainty import ParameterDirections, for_readings
 from emgpr.prediction.posterior import GaussianMixture
@@ -60,22 +61,15 @@ def leave_out(
         if not len(sites):  # a batch can lack readings of an output
             continue
         table = observations.select_outputs(d).at(sites)
-        by_size = list(_sets_by_size(table.observed, sets[np.ix_(d, sites)]))
+        by_size = list(sets_by_size(table.observed, sets[np.ix_(d, sites)]))
         table, (B, noise) = table.to(device), group.to(device)
         K = kernel_matrices(group.kernels, table.x)
         for member in range(model.n_members):
             L_factor = factor_readings(table, B[member], noise, K)
             gamma, P = L_factor.solve(table.stacked[:, None])[:, 0], L_factor.inverse()
             for S in by_size:
-                at = to_device_of(S, P)
-                inner = inv(P[at[:, :, None], at[:, None, :]])
-                shift = to_numpy(inner @ gamma[at][..., None])[..., 0]
-                cov = to_numpy(inner)
                 output, site = d[S // len(sites)], sites[S % len(sites)]
-                result.mean[member, site, output] = observations.y[output, site] - shift
-                pair = np.nonzero(site[:, :, None] == site[:, None, :])
-                a, b = pair[:2], (pair[0], pair[2])
-                result.cov[member, site[a], output[a], output[b]] = cov[pair]
+                write_left_out(result, member, observations.y, output, site, P, gamma, S)
     return result
 
 
@@ -243,9 +237,10 @@ def left_out_together(
     # Label each set with its first output at the site, so that sites at which the same outputs are
     # left out together have equal labels.
     pattern = np.full(sets.shape, -1)
+    predicted = observations.observed & (sets >= 0)
     for d in range(len(sets))[::-1]:
-        same = (sets == sets[d]) & observations.observed
-        pattern = np.where(same & observations.observed[d], d, pattern)
+        same = (sets == sets[d]) & predicted
+        pattern = np.where(same & predicted[d], d, pattern)
     for labels in np.unique(pattern, axis=1).T:
         rows = np.flatnonzero((pattern == labels[:, None]).all(axis=0))
         for label in np.unique(labels[labels >= 0]):
@@ -304,25 +299,13 @@ class _RemainingNeighbours:
         return nearest
 
 
-def _sets_by_size(
-    observed: Bool[Array, "D N"], sets: Int[Array, "D N"]
-) -> Iterator[Int[Array, "m s"]]:
-    """For each set size, yield an array with the positions of the readings of one set per row."""
-    rows = np.flatnonzero(observed.reshape(-1))
-    label = sets.reshape(-1)[rows]
-    rows = rows[np.argsort(label, kind="stable")]
-    size = np.unique(label, return_counts=True)[1]
-    first = np.cumsum(size) - size
-    for s in np.unique(size):
-        yield rows[first[size == s][:, None] + np.arange(s)]
-
-
 def _problems(
     observed: Bool[Array, "D N"], sets: Int[Array, "D N"]
 ) -> tuple[Int[Array, " m"], Int[Array, " m"]]:
     """Return all pairs of a site and a set that contains a reading at this site."""
-    _, site = np.nonzero(observed)
-    pairs = np.unique(np.column_stack([site, sets[observed]]), axis=0)
+    predicted = observed & (sets >= 0)
+    _, site = np.nonzero(predicted)
+    pairs = np.unique(np.column_stack([site, sets[predicted]]), axis=0)
     return pairs[:, 0], pairs[:, 1]
 
 

@@ -10,10 +10,11 @@ from jaxtyping import Float, Int
 
 from emgpr.arrays import chunks, limit_threads
 from emgpr.ensemble import join, keeps_members
-from emgpr.observations import Observations
+from emgpr.observations import Observations, repeats
 from emgpr.parallel import DEFAULT_EXECUTION, Execution, parallel_map
 from emgpr.prediction.exact import LMCModel, condition, mean_derivatives, noise_given_sample
 from emgpr.prediction.joint_samples import (
+    check_joint_size,
     condition_jointly,
     match_marginals,
     sample_each_location,
@@ -42,7 +43,6 @@ Conditioning = Literal["all", "batch"] | int
 # Largest number of operations for conditioning on all readings: about ten seconds on one core.
 EXACT_OPERATIONS = 3e11
 DEFAULT_NEIGHBOURS = 16  # fewest readings of each output, used if there are too many readings
-MAX_JOINT_VALUES = 6000  # in a joint sample, which then takes a minute and a gigabyte
 
 
 @dataclass(frozen=True)
@@ -181,8 +181,7 @@ class LMCPosterior:
             readings = table.readings_at(x)
         if observed is None:
             return self, readings
-        repeated = np.isclose(observed, readings, rtol=1e-9, atol=1e-12) | np.isnan(observed)
-        same = repeated.all(axis=1, keepdims=True)
+        same = repeats(observed, readings)[:, None]
         new = Observations.from_table(x, np.where(same, np.nan, observed))
         return self._extended_by(new), np.where(same, readings, observed) if linked else observed
 
@@ -211,12 +210,7 @@ class LMCPosterior:
         execution: Execution = DEFAULT_EXECUTION,
     ) -> Float[Array, "n M D"]:
         """Draw joint samples. If members form a mixture, each sample is from a random member."""
-        M, D = len(x), self.n_outputs
-        if M * D > MAX_JOINT_VALUES:
-            raise ValueError(
-                f"A joint sample of {M} locations × {D} outputs has {M * D} values; at most "
-                f"{MAX_JOINT_VALUES} are allowed. Sample fewer locations at a time."
-            )
+        check_joint_size(len(x), self.n_outputs)
         given, sample = self.condition_on(x, observed, include_noise=include_noise)
         return given.sample_given(x, sample, n, rng, include_noise, execution)
 
@@ -358,8 +352,12 @@ class LMCPosterior:
             return leave_out_from_neighbours(table, sets, model, n, sites, device=device)
         if self.conditioning == "batch":
             batch = self.batch_sites(members[0])
-            return leave_out_from_batch(table, batch, sets, model, device=device)
-        return leave_out(table, sets, model, device=device)
+            found = leave_out_from_batch(table, batch, sets, model, device=device)
+        else:
+            found = leave_out(table, sets, model, device=device)
+        return (
+            found if sites is None else GaussianMixture(found.mean[:, sites], found.cov[:, sites])
+        )
 
     def _map_members(
         self,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from emgpr.cross_validation import CrossValidation, TransferReport
-from emgpr.estimators import MultiOutputGP
+from emgpr.estimators import MultiOutputGP, ReadingsGP
 from emgpr.report.cells import Row, Table, join_names, number, percent
 from emgpr.report.columns import ERRORS, TRANSFER
 from emgpr.report.data import MAX_OUTPUTS_NAMED
@@ -29,7 +29,7 @@ class Accuracy:
     transfer: Mapping[str, TransferReport]  # empty unless the model is joint
 
     @classmethod
-    def evaluate(cls, model: MultiOutputGP) -> "Accuracy":
+    def evaluate(cls, model: MultiOutputGP | ReadingsGP) -> "Accuracy":
         """Cross-validate a model by site and, if it models outputs jointly, by output."""
         compared = is_joint(model)
         units = ("site", "output") if compared else ("site",)

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.ticker import MaxNLocator
 
-from emgpr.estimators import MultiOutputGP
+from emgpr.estimators import MultiOutputGP, ReadingsGP
 from emgpr.inputs.units import unit_in_header
 from emgpr.planning.speed import OPERATIONS_PER_ENTRY
 from emgpr.plots.labels import have_same_unit, is_log_transformed, log_locator
@@ -29,8 +29,9 @@ from emgpr.plots.maps import (
 )
 from emgpr.plots.panels import output_positions, select_outputs
 from emgpr.plots.surface import Locations, colour_scale
-from emgpr.prediction import LMCPosterior
+from emgpr.prediction import DensePosterior, LMCPosterior
 from emgpr.printable import escape_controls
+from emgpr.regression_network import NetworkPosterior
 from emgpr.report.cells import Table, quantity
 from emgpr.report.columns import EXTREMES
 
@@ -58,7 +59,7 @@ class Charts:
 
 
 def create_charts(
-    model: MultiOutputGP,
+    model: MultiOutputGP | ReadingsGP,
     units: Units,
     resolution: int | None = None,
     outputs: Sequence[str] | None = None,
@@ -116,7 +117,7 @@ def create_charts(
     return Charts(data, _extremes(locations, values, names, len(marked)), note)
 
 
-def nodes_per_side(model: MultiOutputGP) -> int:
+def nodes_per_side(model: MultiOutputGP | ReadingsGP) -> int:
     """Return the number of nodes along a map's longer side, from the sites and the cost of a node.
 
     Expensive maps have fewer nodes, so that they are predicted in less than a minute.
@@ -129,10 +130,15 @@ def nodes_per_side(model: MultiOutputGP) -> int:
     return int(max(min(n_useful, n_affordable), min(MIN_LONGER_SIDE, n_useful)))
 
 
-def operations_per_node(posterior: LMCPosterior) -> float:
+def operations_per_node(posterior: LMCPosterior | DensePosterior | NetworkPosterior) -> float:
     """Return the approximate number of operations to predict all outputs at a location."""
-    conditioning, D = posterior.conditioning, posterior.n_outputs
-    L, n = posterior.model.n_members, posterior.observations.n_readings
+    D, n = posterior.n_outputs, posterior.observations.n_readings
+    if isinstance(posterior, DensePosterior):
+        return float(D * n**2)
+    if isinstance(posterior, NetworkPosterior):
+        Q = len(posterior.parameters.length_scales)
+        return float((Q * posterior.n_sites) ** 2)
+    conditioning, L = posterior.conditioning, posterior.model.n_members
     if isinstance(conditioning, int):
         side = conditioning * D
         return L * (side**3 + OPERATIONS_PER_ENTRY * side**2)
@@ -140,7 +146,7 @@ def operations_per_node(posterior: LMCPosterior) -> float:
 
 
 def _predict(
-    model: MultiOutputGP, locations: Locations, kept: Int[Array, " d"]
+    model: MultiOutputGP | ReadingsGP, locations: Locations, kept: Int[Array, " d"]
 ) -> dict[str, Float[Array, "M d"]]:
     """Return medians and standard deviations at the nodes and, for lines, 95% intervals."""
     median, std = model.predict(locations.X, return_std=True)

@@ -15,7 +15,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from emgpr import plots
 from emgpr.cross_validation import CrossValidation
-from emgpr.estimators import MultiOutputGP
+from emgpr.estimators import MultiOutputGP, ReadingsGP
 from emgpr.inspection import variogram_warnings
 from emgpr.plots.latents import strongest_processes
 from emgpr.plots.panels import keep_first
@@ -52,7 +52,7 @@ class Image:
 
 
 def create_images(
-    model: MultiOutputGP,
+    model: MultiOutputGP | ReadingsGP,
     outputs: Sequence[str],
     results: CrossValidation,
     units: Mapping[str, str],
@@ -89,9 +89,9 @@ def create_images(
 
 
 def _draw_latents(
-    model: MultiOutputGP, outputs: Sequence[str], units: Mapping[str, str]
+    model: MultiOutputGP | ReadingsGP, outputs: Sequence[str], units: Mapping[str, str]
 ) -> Image | None:
-    if model.n_features_in_ > 2:
+    if model.n_features_in_ > 2 or not isinstance(model, MultiOutputGP):
         return None
     is_map = model.input_spec_.n_features == 2
     resolution = min(MAX_NODES_SIDE, nodes_per_side(model)) if is_map else None
@@ -108,7 +108,7 @@ def _draw_latents(
 
 
 def _draw_variograms(
-    model: MultiOutputGP, names: list[str], units: Mapping[str, str]
+    model: MultiOutputGP | ReadingsGP, names: list[str], units: Mapping[str, str]
 ) -> Image | None:
     X, _ = model.training_data()
     has_distance = X.shape[1] <= 2 or model.input_spec_.coordinates.degrees

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from emgpr.estimators import MultiOutputGP
+from emgpr.estimators import MultiOutputGP, ReadingsGP
 from emgpr.io.files import check_folder_exists, file_ending, replace_when_complete
 from emgpr.mapping.variables import units_by_name
 from emgpr.optional_imports import import_optional
@@ -22,8 +22,9 @@ from emgpr.printable import escape_controls
 from emgpr.progress import progress_counter
 from emgpr.report import data, fit, structure
 from emgpr.report.accuracy import Accuracy
-from emgpr.report.cells import Cell, join_names, number, percent, quantity
+from emgpr.report.cells import Cell, Table, join_names, number, percent, quantity
 from emgpr.report.charts import create_charts
+from emgpr.report.description import Description, describe
 from emgpr.report.figures import create_images
 from emgpr.report.provenance import Source, provenance_table
 from emgpr.report.transfer import transfer_statements, transfer_table
@@ -34,7 +35,7 @@ SCRIPTS = ("numbers", "plot", "map", "line", "main")
 
 
 def write_report(
-    model: MultiOutputGP | PathLike,
+    model: MultiOutputGP | ReadingsGP | PathLike,
     path: PathLike,
     *,
     outputs: Sequence[str] | str | None = None,
@@ -116,21 +117,22 @@ def _content(
         count()
         images, variogram_warnings = create_images(model, outputs, accuracy.errors["site"], units)
         count()
-    stages = model.fit_summary_.history
+    description = describe(model)
+    stages = description.stages
     transforms = [model.transforms_[d] for d in output_positions(model.output_names_, outputs)]
     return {
         "title": title or data.default_title(outputs, len(X)),
         "file_name": source.file_name,
         "model": model,
+        "description": description,
         "summary": [
             data.data_sentence(X, Y, units),
             f"{accuracy.error_sentence(units)} {accuracy.transfer_sentence()}",
         ],
         "statements": transfer_statements(model, outputs),
         "readings_used": transfer_table(model, outputs),
-        "key_figures": _key_figures(model, Y, accuracy),
+        "key_figures": _key_figures(description, Y, accuracy),
         "n_repeated": n_repeated,
-        "conditioned_on": fit.conditioned_on(model),
         "charts": charts,
         "images": images,
         "variogram_warnings": variogram_warnings,
@@ -138,23 +140,23 @@ def _content(
         "transfer": accuracy.transfer_tables(units),
         "correlations": structure.correlation_tables(model, outputs),
         "contributions": structure.contribution_tables(model, outputs),
-        "latents": structure.latent_table(model, outputs, units),
+        "latents": structure.latent_table(model, description.kernels, outputs, units),
         "outputs": data.output_table(Y, transforms, units),
         "inputs": data.input_table(X, units),
-        "fit": fit.result_table(model),
+        "fit": Table.of_facts("Result of the fit", description.results),
         "stages": stages,
         "trace": [stage._asdict() for stage in stages] if stages and len(stages) > 1 else None,
-        "parameters": fit.parameter_table(model),
+        "parameters": fit.parameter_table(model, description.resolved),
         "provenance": provenance_table(source),
     }
 
 
 def _key_figures(
-    model: MultiOutputGP, Y: pd.DataFrame, accuracy: Accuracy
+    description: Description, Y: pd.DataFrame, accuracy: Accuracy
 ) -> list[tuple[str, Cell]]:
     """Return the key figures at the top of the page, as pairs of label and value."""
     summary = accuracy.summary
-    D, Q, share = Y.shape[1], len(model.kernels_), float(Y.isna().to_numpy().mean())
+    D, Q, share = Y.shape[1], description.n_processes, float(Y.isna().to_numpy().mean())
     coverage = (summary["coverage"] * summary["n"]).sum() / max(summary["n"].sum(), 1)
     return [
         ("sites", number(len(Y))),
@@ -165,7 +167,7 @@ def _key_figures(
             percent((1 - summary["smse"]).median()),
         ),
         ("of readings inside their 95% intervals", percent(coverage)),
-        ("latent processes" if Q > 1 else "latent process", number(Q)),
+        (description.processes[Q > 1], number(Q)),
     ]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from emgpr.estimators import MultiOutputGP, load
+from emgpr.estimators import MultiOutputGP, ReadingsGP, load
 from emgpr.io.files import existing_file
 from emgpr.model_files.files import FORMAT, VERSION
 from emgpr.model_files.files import provenance as environment
@@ -28,7 +28,7 @@ CHECKSUM_DIGITS = 9
 class Source:
     """A fitted model and, if it was loaded from a file, that file's name, size and checksum."""
 
-    model: MultiOutputGP
+    model: MultiOutputGP | ReadingsGP
     file_facts: dict[str, Cell]
 
     @property
@@ -37,19 +37,18 @@ class Source:
         return self.file_facts["Model file"].text if self.file_facts else ""
 
     @classmethod
-    def read(cls, model: MultiOutputGP | PathLike) -> "Source":
+    def read(cls, model: MultiOutputGP | ReadingsGP | PathLike) -> "Source":
         """Create the source from a fitted model or from the path of a model file."""
-        if isinstance(model, MultiOutputGP):
+        if isinstance(model, MultiOutputGP | ReadingsGP):
             return cls(model, {})
         if not isinstance(model, str | os.PathLike):
             raise TypeError(
-                "A report needs a fitted estimator that keeps its training readings (EMGPR, ICM, "
-                "LMC, SLFM or IndependentGP), or the path of a model file; got "
-                f"{type(model).__name__}."
+                "A report needs a fitted estimator that keeps its training readings (any but "
+                f"OnePassGP), or the path of a model file; got {type(model).__name__}."
             )
         path = existing_file(model)
         loaded = load(path)
-        if not isinstance(loaded, MultiOutputGP):
+        if not isinstance(loaded, MultiOutputGP | ReadingsGP):
             raise TypeError(
                 f"{path} contains a model of class {type(loaded).__name__}, which does not keep "
                 "its training readings, but a report needs them. Use a model that keeps them, "
@@ -97,12 +96,14 @@ def _rounded(column: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
 
 def provenance_table(source: Source) -> Table:
     """Return a table of the versions, seed and checksums needed to reproduce the report."""
-    now = environment()
+    now, params = environment(), source.model.get_params(deep=False)
+    seed = {"Seed (random_state)": code(repr(params.get("random_state")))}
+    seed = seed if "random_state" in params else {}  # other fits are not random
     facts = {
         "Report created": words(now["created"]),
         **{package: words(version) for package, version in now["versions"].items()},
         "matplotlib": words(matplotlib.__version__),
-        "Seed (random_state)": code(repr(source.model.random_state)),
+        **seed,
         "Training data, SHA-256": code(checksum(*source.model.training_data()), "hash"),
         **source.file_facts,
     }

@@ -6,8 +6,9 @@ import matplotlib
 import numpy as np
 from jaxtyping import Float
 from matplotlib.colors import to_hex
+from sklearn.gaussian_process.kernels import Kernel
 
-from emgpr.estimators import MultiOutputGP
+from emgpr.estimators import MultiOutputGP, ReadingsGP
 from emgpr.plots.coregionalization import noise_correlation
 from emgpr.plots.labels import DIVERGING
 from emgpr.plots.panels import output_positions
@@ -19,7 +20,7 @@ MAX_LATENTS_SHOWN = 8  # number of latents, each of which has its own table
 MIN_LIGHT = 0.2  # On a background with a higher luminance, text is black.
 
 
-def correlation_tables(model: MultiOutputGP, names: Sequence[str]) -> list[Table]:
+def correlation_tables(model: MultiOutputGP | ReadingsGP, names: Sequence[str]) -> list[Table]:
     """Return a table of the signal correlations and, if fitted, one of the noise correlations."""
     if len(names) < 2:
         return []
@@ -35,19 +36,19 @@ def correlation_tables(model: MultiOutputGP, names: Sequence[str]) -> list[Table
     return tables
 
 
-def contribution_tables(model: MultiOutputGP, names: Sequence[str]) -> list[Table]:
+def contribution_tables(model: MultiOutputGP | ReadingsGP, names: Sequence[str]) -> list[Table]:
     """Return a table of each latent's contribution, or [] if there are too many latents."""
     parts = model.signal_correlations()
     if len(names) < 2 or not 1 < len(parts) <= MAX_LATENTS_SHOWN:
         return []
     return [
-        heat_map(f"Contribution of latent {q}", _between(model, names, part), names)
-        for q, part in enumerate(parts)
+        heat_map(f"Contribution of {label}", _between(model, names, part), names)
+        for label, part in zip(model.variance_shares_, parts, strict=False)
     ]
 
 
 def _between(
-    model: MultiOutputGP, names: Sequence[str], values: Float[np.ndarray, "D D"]
+    model: MultiOutputGP | ReadingsGP, names: Sequence[str], values: Float[np.ndarray, "D D"]
 ) -> Float[np.ndarray, "d d"]:
     """Return the correlations between these outputs."""
     kept = output_positions(model.output_names_, names)
@@ -81,12 +82,17 @@ def heat_map_style() -> str:
     )
 
 
-def latent_table(model: MultiOutputGP, outputs: Sequence[str], units: Mapping[str, str]) -> Table:
+def latent_table(
+    model: MultiOutputGP | ReadingsGP,
+    kernels: Sequence[Kernel | None],
+    outputs: Sequence[str],
+    units: Mapping[str, str],
+) -> Table:
     """Return a table of the latents and the noise, with their kernels and variance shares."""
     shares = model.variance_shares_
     rows = [
         {"process": column, "kernel": kernel, "shares": shares[column]}
-        for column, kernel in zip(shares.columns, (*model.kernels_, None), strict=True)
+        for column, kernel in zip(shares.columns, (*kernels, None), strict=True)
     ]
     return Table.build(
         "Latent processes and their shares of each output's variance",
@@ -96,7 +102,7 @@ def latent_table(model: MultiOutputGP, outputs: Sequence[str], units: Mapping[st
     )
 
 
-def length_scale_unit(model: MultiOutputGP, units: Mapping[str, str]) -> str:
+def length_scale_unit(model: MultiOutputGP | ReadingsGP, units: Mapping[str, str]) -> str:
     """Return the unit of length-scales: km for inputs in degrees, otherwise the inputs' unit."""
     X, _ = model.training_data()
     if model.input_spec_.coordinates.degrees:

@@ -1,80 +1,115 @@
-"""Statements about the readings from which each output is predicted."""
+"""Statements about the models that predict each output, and a table of their weights."""
 
 from collections.abc import Sequence
 
-from emgpr.estimators import IndependentGP, MultiOutputGP
+import pandas as pd
+
+from emgpr.estimators import IndependentGP, MultiOutputGP, ReadingsGP
 from emgpr.plots.panels import select_outputs
-from emgpr.report.cells import Cell, Table, join_names, name, words
+from emgpr.prediction import LMCPosterior
+from emgpr.report.cells import MISSING, Cell, Table, join_names, name, percent, words
 from emgpr.report.data import MAX_OUTPUTS_NAMED
 
-OWN, ALL = "its own readings", "readings of all outputs"
+MODELS = {
+    "own": "their own processes",
+    "joint": "the joint model",
+    "regression": "regression on these outputs",
+}
+OF_ONE_OUTPUT = {"own": "its own process"}
+SITUATIONS = {
+    "any": "At a location where nothing has been measured",
+    "near": "Where other outputs have been measured, near readings of the output itself",
+    "far": "Where other outputs have been measured, in a gap between readings of the output itself",
+}
+HEADS = {
+    "any": "nothing measured",
+    "near": "others measured, near own readings",
+    "far": "others measured, in a gap",
+}
 
 
-def is_joint(model: MultiOutputGP) -> bool:
+def is_joint(model: MultiOutputGP | ReadingsGP) -> bool:
     """Tell whether a model can use the readings of an output to predict another."""
-    return model.n_outputs_ > 1 and not isinstance(model, IndependentGP)
+    if model.n_outputs_ == 1 or isinstance(model, IndependentGP):
+        return False
+    posterior = getattr(model, "posterior_", None)
+    if type(posterior) is not LMCPosterior:
+        return True
+    # With transfer="none", no outputs are coupled.
+    return any(len(group.outputs) > 1 for group in posterior.model.coupled_outputs())
 
 
-def transfer_statements(model: MultiOutputGP, outputs: Sequence[str] | None = None) -> list[str]:
-    """Say which outputs are predicted from their own readings only, in each of two situations.
+def transfer_statements(
+    model: MultiOutputGP | ReadingsGP, outputs: Sequence[str] | None = None
+) -> list[str]:
+    """Say which model has the largest weight for each output, in each situation.
 
-    The first statement is about locations where nothing is measured, the second about locations
-    where other outputs are measured. The list is empty if the model is not joint.
+    The list is empty if the model is not joint.
     """
     if not is_joint(model):
         return []
+    weights = _weights(model)
+    if weights is None:
+        return ["All outputs are predicted from the readings of all outputs by one joint model."]
     outputs = select_outputs(model.output_names_, outputs)
-    alone = {
-        by: [name for name in model.alone_.get(by, []) if name in outputs]
-        for by in ("site", "output")
-    }
-    verb = "help" if _is_tested(model) else "are used"
-    return [
-        _statement(
-            "At a location where nothing has been measured,",
-            alone["site"], outputs, "the readings of all outputs are used to predict",
-        ),
-        _statement(
-            "At a location where other outputs have been measured,",
-            alone["output"], outputs, f"these measurements {verb} to predict",
-        ),
-    ]  # fmt: skip
+    statements = []
+    for distance, where in SITUATIONS.items():
+        table = _at_distance(weights, distance, outputs)
+        largest = table.idxmax(axis=1)
+        parts = []
+        for candidate, text in MODELS.items():
+            names = list(table.index[largest == candidate])
+            by = OF_ONE_OUTPUT.get(candidate, text) if len(names) == 1 else text
+            if names:
+                parts.append(f"{_listed(names, outputs)} mainly by {by}")
+        if parts:
+            statements.append(f"{where}, the model predicts {join_names(parts)}.")
+    return statements
 
 
-def transfer_table(model: MultiOutputGP, outputs: Sequence[str] | None = None) -> Table | None:
-    """Return a table of the readings used for each output, or None if the model is not joint."""
-    if not is_joint(model):
+def transfer_table(
+    model: MultiOutputGP | ReadingsGP, outputs: Sequence[str] | None = None
+) -> Table | None:
+    """Return a table of the weights of the models, or None if there are no weights."""
+    weights = _weights(model) if is_joint(model) else None
+    if weights is None:
         return None
-    heads = ("output", "where nothing is measured", "where other outputs are measured")
+    outputs = select_outputs(model.output_names_, outputs)
+    tables = {distance: _at_distance(weights, distance, outputs) for distance in SITUATIONS}
     rows = [
-        (name(output), *(_used(output in model.alone_.get(by, [])) for by in ("site", "output")))
-        for output in select_outputs(model.output_names_, outputs)
+        (name(output), *(_cell(table, output) for table in tables.values())) for output in outputs
     ]
     note = (
-        "If the other outputs did not reduce the cross-validated error of an output, it is "
-        "predicted from its own readings."
+        "The predictive distribution of an output is a mixture of its own process (own), the joint "
+        "model of all outputs (joint) and a regression on the outputs known at the location "
+        "(regression). The weights maximise the log density of left-out readings. Between readings "
+        "and gaps, they change gradually with the distance from the output's own readings."
     )
-    note = note if _is_tested(model) else ""
-    return Table("Readings that predict each output", heads, rows, note)
+    return Table(
+        "Weights of the models that predict each output", ("output", *HEADS.values()), rows, note
+    )
 
 
-def _is_tested(model: MultiOutputGP) -> bool:
-    """Tell whether the fit tested which outputs gain from transfer (transfer="safe")."""
-    return bool(model.fit_summary_.without_gain)
+def _weights(model: MultiOutputGP | ReadingsGP) -> pd.DataFrame | None:
+    """Return the weights of the candidates, or None if the model has none."""
+    weights = getattr(model, "stacking_weights_", None)
+    return None if weights is None or weights.empty else weights
 
 
-def _used(is_alone: bool) -> Cell:
-    return words(OWN, "verdict") if is_alone else words(ALL, "verdict good")
+def _at_distance(weights: pd.DataFrame, distance: str, outputs: Sequence[str]) -> pd.DataFrame:
+    """Return the weights at a distance, for the first set of known outputs of each output."""
+    table = weights[weights.index.get_level_values("distance") == distance]
+    table = table.groupby(level="output").first()
+    return table.loc[[output for output in outputs if output in table.index]]
 
 
-def _statement(where: str, alone: Sequence[str], outputs: Sequence[str], effect: str) -> str:
-    used = [output for output in outputs if output not in alone]
-    if not alone:
-        return f"{where} {effect} {_listed(used, outputs)}."
-    own = "its own readings only" if len(alone) == 1 else "their own readings only"
-    verb = "is" if len(alone) == 1 else "are"
-    sentence = f"{where} {_listed(alone, outputs)} {verb} predicted from {own}"
-    return f"{sentence}; {effect} {_listed(used, outputs)}." if used else f"{sentence}."
+def _cell(table: pd.DataFrame, output: str) -> Cell:
+    if output not in table.index:
+        return words(MISSING)
+    shares = {model: float(table[model].loc[output]) for model in MODELS}
+    largest_first = sorted(MODELS, key=lambda model: -shares[model])
+    used = [f"{model} {percent(shares[model]).text}" for model in largest_first if shares[model]]
+    return words(", ".join(used))
 
 
 def _listed(names: Sequence[str], outputs: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from emgpr.statistics.builtin import (
     StandardDeviation,
     threshold_per_output,
 )
+from emgpr.statistics.candidate_weights import CandidateShares
 
 
 def requested(
@@ -21,6 +22,7 @@ def requested(
     statistic: str = "median",
     quantiles: Any = None,
     exceedance: Any = None,
+    explain: bool = False,
 ) -> list[Statistic]:
     """Return the statistics in a frame or map: centre, standard deviation and those requested."""
     chosen: list[Statistic] = [Centre(statistic), StandardDeviation()]
@@ -30,6 +32,8 @@ def requested(
         chosen.append(Quantiles(quantiles))
     if exceedance is not None:
         chosen.append(Exceedance(threshold_per_output(exceedance, outputs)))
+    if explain:
+        chosen.append(CandidateShares())
     return chosen
 
 

@@ -9,7 +9,8 @@ from jaxtyping import Float
 from emgpr.row_numbers import rows_from_zero
 from emgpr.transforms import mixture_marginals, quadrature
 from emgpr.transforms.censored_normal import NOT_CENSORED, Censoring
-from emgpr.transforms.quadrature import Components, Expansion, Readings
+from emgpr.transforms.mixture_marginals import PerComponent, Weights
+from emgpr.transforms.quadrature import Expansion, Readings
 
 Array = np.ndarray
 
@@ -17,9 +18,10 @@ Array = np.ndarray
 class Transform(ABC):
     """A strictly increasing transform u = T(y) that makes an output closer to Gaussian.
 
-    The predictive distributions of u are mixtures of Gaussians with equal weights. `m` and `s` are
-    the means and standard deviations of the C components at M locations. Moments and scores in
-    original units are integrated numerically, unless a subclass overrides them with closed forms.
+    The predictive distributions of u are mixtures of Gaussians. `m`, `s` and `w` are the means, the
+    standard deviations and the weights of the C components at M locations (see
+    `emgpr.transforms.mixture_marginals`). Moments and scores in original units are integrated
+    numerically, unless a subclass overrides them with closed forms.
     """
 
     linear: ClassVar[bool] = False  # whether y is linear in u
@@ -41,13 +43,15 @@ class Transform(ABC):
         """Return the largest u for which T⁻¹(u) ≤ y: T(y), unless y has a positive probability."""
         return self.forward(y)
 
-    def log_density(self, y: Readings, m: Components, s: Components) -> Readings:
+    def log_density(
+        self, y: Readings, m: PerComponent, s: PerComponent, w: Weights = None
+    ) -> Readings:
         """Return the log density of readings y (−∞ outside the domain)."""
-        return mixture_marginals.logpdf(self.forward(y), m, s) + self.log_slope(y)
+        return mixture_marginals.logpdf(self.forward(y), m, s, w) + self.log_slope(y)
 
-    def cdf(self, y: Readings, m: Components, s: Components) -> Readings:
+    def cdf(self, y: Readings, m: PerComponent, s: PerComponent, w: Weights = None) -> Readings:
         """Return P(Y < y)."""
-        return mixture_marginals.cdf(self.forward(y), m, s)
+        return mixture_marginals.cdf(self.forward(y), m, s, w)
 
     @property
     @abstractmethod
@@ -65,7 +69,7 @@ class Transform(ABC):
             f"{rows_from_zero(rows)}. Choose another transform, or replace the values with NaN."
         )
 
-    def expansion(self, m: Components, s: Components, n_terms: int) -> Expansion:
+    def expansion(self, m: PerComponent, s: PerComponent, n_terms: int) -> Expansion:
         """Return the Hermite coefficients a_0 (the mean) to a_n of y, and the variance of y."""
         return quadrature.hermite_expansion(self.inverse, m, s, n_terms)
 
@@ -73,9 +77,9 @@ class Transform(ABC):
         """Return the bytes of memory that `expansion` needs for each component and location."""
         return 64.0 * len(quadrature.NODES)
 
-    def crps(self, y: Readings, m: Components, s: Components) -> Readings:
+    def crps(self, y: Readings, m: PerComponent, s: PerComponent, w: Weights = None) -> Readings:
         """Return the continuous ranked probability score, E|Y − y| − ½ E|Y − Y'|."""
-        return quadrature.crps(self.inverse, y, self.limit(y), self.kinks(), m, s)
+        return quadrature.crps(self.inverse, y, self.limit(y), self.kinks(), m, s, w)
 
     def crps_bytes(self, n_components: int) -> float:
         """Return the bytes of memory that `crps` needs for each location."""

@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float
 from scipy.optimize import minimize_scalar
-from scipy.special import log_ndtr, logsumexp
+from scipy.special import log_ndtr
 
 from emgpr.row_numbers import rows_from_zero
 from emgpr.transforms import mixture_marginals
@@ -29,8 +29,9 @@ from emgpr.transforms.base import NamedTransform, Transform
 from emgpr.transforms.builtin import Identity, robust_spread
 from emgpr.transforms.censored_normal import Censoring, mean_below
 from emgpr.transforms.location_scale import is_constant
+from emgpr.transforms.mixture_marginals import PerComponent, Weights, log_average
 from emgpr.transforms.output_bounds import ROUNDING
-from emgpr.transforms.quadrature import Components, Expansion, Readings, hermite_expansion
+from emgpr.transforms.quadrature import Expansion, Readings, hermite_expansion
 
 Array = np.ndarray
 
@@ -158,34 +159,37 @@ class Bounded(Transform):
         slope = self.link.log_slope(some) + self.shape.log_slope(self.link.forward(some))
         return np.where(inside, slope, np.where(np.isnan(y), np.nan, -np.inf))
 
-    def log_density(self, y: Readings, m: Components, s: Components) -> Readings:
+    def log_density(
+        self, y: Readings, m: PerComponent, s: PerComponent, w: Weights = None
+    ) -> Readings:
         """Return the log density of y, or the log probability of a bound that has a mass."""
         y = _at_bounds(y, self.interval)
-        result = super().log_density(y, m, s)
+        result = super().log_density(y, m, s, w)
         for mass, sign in ((self.at_lower, 1), (self.at_upper, -1)):
             if mass is not None:
-                log_mass = logsumexp(log_ndtr(sign * (mass.limit - m) / s), axis=0)
-                result = np.where(y == mass.bound, log_mass - np.log(len(m)), result)
+                log_mass = log_average(log_ndtr(sign * (mass.limit - m) / s), w)
+                result = np.where(y == mass.bound, log_mass, result)
         return result
 
-    def cdf(self, y: Readings, m: Components, s: Components) -> Readings:
+    def cdf(self, y: Readings, m: PerComponent, s: PerComponent, w: Weights = None) -> Readings:
         """Return P(Y < y); for readings at a bound that has a mass, evenly spaced parts of it.
 
         These parts make the result uniform on (0, 1) if the distributions are calibrated.
         """
         y = _at_bounds(y, self.interval)
-        result = super().cdf(y, m, s)
+        result = super().cdf(y, m, s, w)
         for mass, sign in ((self.at_lower, 1), (self.at_upper, -1)):
             if mass is None:
                 continue
             rows = np.flatnonzero(y == mass.bound)
             parts = (np.random.default_rng(0).permutation(len(rows)) + 0.5) / max(1, len(rows))
             limit = np.full(len(rows), sign * mass.limit)
-            beyond = parts * mixture_marginals.cdf(limit, sign * m[:, rows], s[:, rows])
+            at_rows = sign * m[:, rows], s[:, rows], None if w is None else w[:, rows]
+            beyond = parts * mixture_marginals.cdf(limit, *at_rows)
             result[rows] = beyond if sign > 0 else 1 - beyond
         return result
 
-    def expansion(self, m: Components, s: Components, n_terms: int) -> Expansion:
+    def expansion(self, m: PerComponent, s: PerComponent, n_terms: int) -> Expansion:
         """Return the Hermite coefficients and the variance; the mean is between the bounds."""
         a, variance = hermite_expansion(self.inverse, m, s, n_terms)
         a[0] = np.clip(a[0], *self.interval)  # rounding errors

@@ -14,8 +14,15 @@ from emgpr.row_numbers import rows_from_zero
 from emgpr.transforms import quadrature
 from emgpr.transforms.base import NamedTransform
 from emgpr.transforms.censored_normal import NOT_CENSORED, Censoring
-from emgpr.transforms.mixture_marginals import MIN_STD
-from emgpr.transforms.quadrature import Components, Expansion, Readings
+from emgpr.transforms.mixture_marginals import (
+    MIN_STD,
+    PerComponent,
+    Weights,
+    average,
+    total_weight,
+    weighted_sum,
+)
+from emgpr.transforms.quadrature import Expansion, Readings
 
 Array = np.ndarray
 
@@ -66,19 +73,21 @@ class Identity(_ParameterFree):
         """Return log du/dy = 0, or NaN for NaN."""
         return np.where(np.isnan(y), np.nan, 0.0)
 
-    def expansion(self, m: Components, s: Components, n_terms: int) -> Expansion:
+    def expansion(self, m: PerComponent, s: PerComponent, n_terms: int) -> Expansion:
         """Return the coefficients, all zero except a_0 = m and a_1 = s, and the variance."""
         a = np.zeros((n_terms + 1, *m.shape))
         a[: min(n_terms, 1) + 1] = [m, s][: n_terms + 1]
         return a, s**2
 
-    def crps(self, y: Readings, m: Components, s: Components) -> Readings:
+    def crps(self, y: Readings, m: PerComponent, s: PerComponent, w: Weights = None) -> Readings:
         """Return the CRPS of a Gaussian mixture."""
-        pairs = sum(_mean_absolute(m - m[c], np.hypot(s, s[c])).mean(axis=0) for c in range(len(m)))
-        return _mean_absolute(m - y, s).mean(axis=0) - 0.5 * pairs / len(m)
+        pairs = weighted_sum(
+            (average(_mean_absolute(m - m[c], np.hypot(s, s[c])), w) for c in range(len(m))), w
+        )
+        return average(_mean_absolute(m - y, s), w) - 0.5 * pairs / total_weight(m, w)
 
 
-def _mean_absolute(m: Components, s: Components) -> Components:
+def _mean_absolute(m: PerComponent, s: PerComponent) -> PerComponent:
     """Return E|x| for x ~ N(m, s²)."""
     t = m / s
     return s * np.exp(-0.5 * t**2) * np.sqrt(2 / np.pi) + m * (ndtr(t) - ndtr(-t))
@@ -116,7 +125,7 @@ class Log(_ParameterFree):
             "transform."
         )
 
-    def expansion(self, m: Components, s: Components, n_terms: int) -> Expansion:
+    def expansion(self, m: PerComponent, s: PerComponent, n_terms: int) -> Expansion:
         """Return the coefficients a_k = E[y] s^k/√k! and the variance of a log-normal variable.
 
         Values whose squares would overflow are reduced to `quadrature.MAX_VALUE` or its square.
@@ -127,18 +136,20 @@ class Log(_ParameterFree):
         log_variance = 2 * m + s**2 + quadrature.log_expm1(s**2)
         return np.stack(a), np.exp(np.minimum(log_variance, 2 * np.log(quadrature.MAX_VALUE)))
 
-    def crps(self, y: Readings, m: Components, s: Components) -> Readings:
+    def crps(self, y: Readings, m: PerComponent, s: PerComponent, w: Weights = None) -> Readings:
         """Return the CRPS of a log-normal mixture."""
         # Since |a − b| = a + b − 2 min(a, b), the means, which can be huge, cancel.
         mean = np.exp(np.minimum(m + 0.5 * s**2, np.log(quadrature.MAX_VALUE)))
         t = (self.forward(y) - m) / s
-        min_with_y = (mean * ndtr(t - s) + y * ndtr(-t)).mean(axis=0)
-        min_of_pairs = np.zeros_like(y)
-        for c in range(len(m)):
+        min_with_y = average(mean * ndtr(t - s) + y * ndtr(-t), w)
+
+        def half_of_min_with(c: int) -> Readings:
             joint_s = np.hypot(s, s[c])
             t = (m[c] - m) / joint_s
-            min_of_pairs += 2 * (mean * ndtr(t - s * (s / joint_s))).mean(axis=0)
-        return y - 2 * min_with_y + min_of_pairs / len(m)
+            return average(mean * ndtr(t - s * (s / joint_s)), w)
+
+        min_of_pairs = 2 * weighted_sum(map(half_of_min_with, range(len(m))), w)
+        return y - 2 * min_with_y + min_of_pairs / total_weight(m, w)
 
 
 @dataclass(frozen=True)
@@ -205,7 +216,7 @@ class YeoJohnson(NamedTransform):
         """Return the value zero, at which the third derivative of the inverse is discontinuous."""
         return np.zeros(1)
 
-    def expansion(self, m: Components, s: Components, n_terms: int) -> Expansion:
+    def expansion(self, m: PerComponent, s: PerComponent, n_terms: int) -> Expansion:
         """Return the Hermite coefficients and the variance, using a coarse quadrature rule."""
         every = quadrature.EVERY_NODE_IF_SMOOTH
         return quadrature.hermite_expansion(self.inverse, m, s, n_terms, every)
@@ -311,7 +322,7 @@ class NormalScore(NamedTransform):
         """Return the scores of the knots, at which the slope of the inverse changes."""
         return self.scores
 
-    def expansion(self, m: Components, s: Components, n_terms: int) -> Expansion:
+    def expansion(self, m: PerComponent, s: PerComponent, n_terms: int) -> Expansion:
         """Return the exact Hermite coefficients and variance of a piecewise linear function."""
         # On each segment, y = α + βx. If P is the probability of the segment, the integrals of x
         # and x² over it, weighted by the density φ, are −Δφ and P − Δ(xφ).

@@ -7,6 +7,11 @@ The logarithms u of the parts are modelled jointly. In original units, the parts
 so that they are positive and sum to the total for any u. Means and covariances are averages over
 quasi-random draws of u, the same for all parts; the means therefore sum to the total, too.
 
+If the components of a mixture have weights for each output, all parts of a whole must nevertheless
+be of the same component, since the parts of different components do not sum to the total. The
+component of the parts is selected with the mean of their weights, independently of the components
+of other outputs.
+
 Given the differences r between the other u_j, the logit of a part, log(y_i/(total − y_i)) =
 u_i − log Σ_j≠i exp(u_j), is Gaussian: its mean depends on r, its variance does not. The logit of a
 part is therefore a mixture of Gaussians over r. For two parts, it is a single Gaussian.
@@ -17,14 +22,14 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.special import expit, logit, logsumexp, ndtri, softmax
 from scipy.stats.qmc import Sobol
 
 from emgpr.arrays import eigh, solve
 from emgpr.row_numbers import rows_from_zero
 from emgpr.transforms.base import Transform
-from emgpr.transforms.mixture_marginals import MIN_STD
+from emgpr.transforms.mixture_marginals import MIN_STD, average
 from emgpr.transforms.output_bounds import NON_NEGATIVE, Interval
 
 Array = np.ndarray
@@ -119,6 +124,15 @@ class Composition:
         """Return the parts, which sum to the total, given the logarithms of all outputs."""
         return self.total * softmax(draws[..., list(self.outputs)], axis=-1)
 
+    def mean(
+        self, draws: Float[Array, "K C M D"], weights: Float[Array, "C M D"] | None
+    ) -> Float[Array, "M G"]:
+        """Return the means of the parts, given draws from each component and its weights."""
+        parts = self.parts(draws)
+        if weights is None:
+            return parts.mean(axis=(0, 1))
+        return average(parts.mean(axis=0), weights[..., list(self.outputs)])
+
     def logit_components(
         self, draws: Float[Array, "K C M D"], part: int
     ) -> tuple[Float[Array, "J M"], Float[Array, "J M"]]:
@@ -141,6 +155,38 @@ class Composition:
         widths = np.sqrt(variance - np.minimum(between, largest))
         M = logits.shape[-1]
         return centres.reshape(-1, M), np.broadcast_to(widths, centres.shape).reshape(-1, M)
+
+
+def logit_weights(w: Float[Array, "C M"]) -> Float[Array, "J M"]:
+    """Return the weights of the Gaussians of `Composition.logit_components`."""
+    return np.tile(w / N_COMPONENTS, (N_COMPONENTS, 1))
+
+
+def share_weights(
+    weights: Float[Array, "C M D"], compositions: Sequence[Composition]
+) -> Float[Array, "C M D"]:
+    """Replace the weights of the parts of a whole by their mean.
+
+    >>> share_weights(np.array([[[0.2, 0.3, 0.6]]]), [Composition((0, 2), 1.0)])
+    array([[[0.4, 0.3, 0.4]]])
+    """
+    shared = weights.copy()
+    for composition in compositions:
+        at = list(composition.outputs)
+        shared[..., at] = weights[..., at].mean(axis=-1, keepdims=True)
+    return shared
+
+
+def selections(compositions: Sequence[Composition], n_outputs: int) -> Int[Array, " D"]:
+    """Return a number for each output, which is the same for the parts of a whole.
+
+    >>> selections([Composition((0, 2), 1.0)], 4)
+    array([0, 1, 0, 3])
+    """
+    numbers = np.arange(n_outputs)
+    for composition in compositions:
+        numbers[list(composition.outputs)] = composition.outputs[0]
+    return numbers
 
 
 def _residuals(y: Float[Array, "K C M"], x: Float[Array, "K C M p"]) -> Float[Array, "K C M"]:

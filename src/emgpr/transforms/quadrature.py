@@ -15,12 +15,12 @@ import numpy as np
 from jaxtyping import Float
 
 from emgpr.transforms import mixture_marginals
+from emgpr.transforms.mixture_marginals import PerComponent, Weights
 
 Array = np.ndarray
 Inverse = Callable[[Array], Array]
 Readings = Float[Array, " M"]
-Components = Float[Array, "C M"]  # one value for each component of a mixture and each location
-Expansion = tuple[Float[Array, "k C M"], Components]  # Hermite coefficients, and the variance
+Expansion = tuple[Float[Array, "k C M"], PerComponent]  # Hermite coefficients, and the variance
 
 MAX_TERMS = 128  # largest number of terms in an expansion
 MAX_VALUE = 1e153  # Larger values of y are reduced to this one, so that squares are finite.
@@ -50,7 +50,7 @@ _RULE = np.stack(list(hermite_polynomials(NODES, MAX_TERMS))) * _NODE_WEIGHTS
 
 
 def hermite_expansion(
-    inverse: Inverse, m: Components, s: Components, n_terms: int, every: int = 1
+    inverse: Inverse, m: PerComponent, s: PerComponent, n_terms: int, every: int = 1
 ) -> Expansion:
     """Return the coefficients a_0 to a_n of y = inverse(u), u ~ N(m, s²), and the variance of y."""
     centre = reduced(inverse, m)
@@ -87,8 +87,9 @@ def crps(
     y: Readings,
     u: Readings,
     kinks: Float[Array, " J"],
-    m: Components,
-    s: Components,
+    m: PerComponent,
+    s: PerComponent,
+    w: Weights = None,
 ) -> Readings:
     """Return the CRPS, ∫ (P(Y < x) − [y < x])² dx, for readings y with transformed values u.
 
@@ -105,8 +106,8 @@ def crps(
     ends = np.sort(np.vstack([steps, inside]), axis=0)
     half = 0.5 * np.diff(ends, axis=0)
     v = (ends[1:] + ends[:-1]) / 2 + half * _GAUSS_NODES[:, None, None]
-    P = np.where(v < u, mixture_marginals.cdf(v, m, s), mixture_marginals.sf(v, m, s))
-    integrand = mixture_marginals.pdf(v, m, s) * P * np.abs(reduced(inverse, v) - y)
+    P = np.where(v < u, mixture_marginals.cdf(v, m, s, w), mixture_marginals.sf(v, m, s, w))
+    integrand = mixture_marginals.pdf(v, m, s, w) * P * np.abs(reduced(inverse, v) - y)
     return 2 * np.einsum("g,gpm,pm->m", _GAUSS_WEIGHTS, integrand, half)
 
 
@@ -115,7 +116,7 @@ def crps_bytes(n_components: int, n_kinks: int) -> float:
     return 80.0 * len(_GAUSS_NODES) * (len(_CRPS_EDGES) * n_components + n_kinks + 1)
 
 
-def _crps_steps(m: Components, s: Components) -> Float[Array, "p M"]:
+def _crps_steps(m: PerComponent, s: PerComponent) -> Float[Array, "p M"]:
     """Return the ends of integration intervals that are about one standard deviation long."""
     low, high = (m - 8 * s).min(axis=0), (m + 8 * s).max(axis=0)
     n = np.max((high - low) / s.min(axis=0), initial=1.0)

@@ -8,29 +8,32 @@ import numpy as np
 from jaxtyping import Float
 
 from emgpr.arrays import chunks
-from emgpr.ensemble import mixture
+from emgpr.ensemble import mixture, replace_unused, replace_unused_outputs, weighted_mixture
 from emgpr.prediction import GaussianMixture
 from emgpr.transforms import mixture_marginals
 from emgpr.transforms.base import Transform
 from emgpr.transforms.bounded import fit_bounded
 from emgpr.transforms.builtin import Identity
+from emgpr.transforms.component_moments import component_moments
 from emgpr.transforms.compositions import (
     N_DRAWS,
     Composition,
     Logit,
     find_compositions,
     joint_draws,
+    logit_weights,
+    selections,
+    share_weights,
 )
 from emgpr.transforms.location_scale import is_constant, mean_and_std
+from emgpr.transforms.mixture_marginals import MIN_STD, Components, average
 from emgpr.transforms.output_bounds import NON_NEGATIVE, Interval, bounds_per_output
 from emgpr.transforms.per_output import transform_per_output
-from emgpr.transforms.quadrature import MAX_TERMS, MAX_VALUE, reduced
+from emgpr.transforms.quadrature import MAX_TERMS, reduced
 from emgpr.transforms.registry import TRANSFORM_NAMES, TRANSFORMS
 from emgpr.transforms.sklearn_adapter import FittedTransformer, check_invertible
 
 Array = np.ndarray
-
-NEGLIGIBLE_COVARIANCE = 1e-9  # relative to the product of two standard deviations
 
 
 @dataclass(frozen=True)
@@ -160,19 +163,20 @@ class OutputScaler:
                 "0.95."
             )
         result = np.empty((len(q), *distribution.mean.shape[1:]))
-        for at, d, t, m, s in self._marginals(distribution, lambda C, t: 64.0 * C * (len(q) + 1)):
-            result[:, at, d] = reduced(t.inverse, mixture_marginals.ppf(q, m, s))
+        for at, d, t, parts in self._marginals(distribution, lambda C, t: 64.0 * C * (len(q) + 1)):
+            result[:, at, d] = reduced(t.inverse, mixture_marginals.ppf(q, *parts))
         return result
 
     def mean(self, distribution: GaussianMixture) -> Float[Array, "M D"]:
         """Return the mean of each output in original units."""
         result = np.empty(distribution.mean.shape[1:])
-        for at, d, t, m, s in self._marginals(distribution, lambda C, t: C * t.expansion_bytes()):
-            result[at, d] = t.expansion(m, s, 0)[0][0].mean(axis=0)
-        for at, draws in self._draws(distribution):
+        for at, d, t, (m, s, w) in self._marginals(
+            distribution, lambda C, t: C * t.expansion_bytes()
+        ):
+            result[at, d] = average(t.expansion(m, s, 0)[0][0], w)
+        for at, draws, weights in self._draws(distribution):
             for composition in self.compositions:
-                parts = composition.parts(draws)
-                result[at, list(composition.outputs)] = parts.mean(axis=(0, 1))
+                result[at, list(composition.outputs)] = composition.mean(draws, weights)
         return result
 
     def covariance(self, distribution: GaussianMixture) -> Float[Array, "M D D"]:
@@ -183,12 +187,16 @@ class OutputScaler:
         bytes_each += 8.0 * C * D * (MAX_TERMS + 8 * D)
         for run in chunks(M, bytes_each, None):
             at = slice(run.start, run.stop)
-            m = distribution.mean[:, at] * self.scale + self.shift
-            cov = distribution.cov[:, at] * self.scale[:, None] * self.scale
-            means, covs = self._component_moments(m, cov)
-            result[at] = covs[0] if len(covs) == 1 else mixture(means, covs)[1]
-        for at, draws in self._draws(distribution):
-            result[at] = self._covariance_of_parts(draws, result[at])
+            m, cov, weights = self._transformed(distribution, at)
+            means, covs = component_moments(self.transforms, m, cov)
+            if C == 1:
+                result[at] = covs[0]
+            elif weights is None:
+                result[at] = mixture(means, covs)[1]
+            else:
+                result[at] = weighted_mixture(means, covs, weights)[1]
+        for at, draws, weights in self._draws(distribution):
+            result[at] = self._covariance_of_parts(draws, weights, result[at])
         return result
 
     def std(self, distribution: GaussianMixture) -> Float[Array, "M D"]:
@@ -213,85 +221,60 @@ class OutputScaler:
             )
         Y = np.broadcast_to(thresholds, distribution.mean.shape[1:])
         return self._evaluate(
-            distribution, Y, lambda t, y, m, s: mixture_marginals.sf(t.limit(y), m, s)
+            distribution, Y, lambda t, y, parts: mixture_marginals.sf(t.limit(y), *parts)
         )
 
     def cdf(self, distribution: GaussianMixture, Y: Float[Array, "M D"]) -> Float[Array, "M D"]:
         """Return P(y < reading), which is uniform on (0, 1) if the distributions are calibrated."""
-        return self._evaluate(distribution, Y, lambda t, y, m, s: t.cdf(y, m, s))
+        return self._evaluate(distribution, Y, lambda t, y, parts: t.cdf(y, *parts))
 
     def log_density(
         self, distribution: GaussianMixture, Y: Float[Array, "M D"]
     ) -> Float[Array, "M D"]:
         """Return the log density of every reading in original units (−∞ outside the domain)."""
-        return self._evaluate(distribution, Y, lambda t, y, m, s: t.log_density(y, m, s))
+        return self._evaluate(distribution, Y, lambda t, y, parts: t.log_density(y, *parts))
 
     def crps(self, distribution: GaussianMixture, Y: Float[Array, "M D"]) -> Float[Array, "M D"]:
         """Return the continuous ranked probability score of every reading, in original units."""
         return self._evaluate(
             distribution,
             Y,
-            lambda t, y, m, s: t.crps(y, m, s),
+            lambda t, y, parts: t.crps(y, *parts),
             lambda C, t: t.crps_bytes(C),
         )
 
-    def _component_moments(
-        self, m: Float[Array, "C M D"], cov: Float[Array, "C M D D"]
-    ) -> tuple[Float[Array, "C M D"], Float[Array, "C M D D"]]:
-        """Return each component's mean and covariance in original units, given m and cov of T(y).
-
-        Covariances are computed using Mehler's series (see `emgpr.transforms.quadrature`). The
-        series is truncated for covariances, but not for variances, so the matrices remain positive
-        semi-definite. Relative to the product of the standard deviations, the error is below 1e-9
-        up to |ρ| = 0.85. As |ρ| approaches 1, the error increases to 2e-3 for piecewise linear
-        transforms and to 1e-6 for smooth transforms.
-        """
-        s = np.sqrt(np.maximum(np.einsum("cmdd->cmd", cov), 0.0))
-        products = s[..., :, None] * s[..., None, :]
-        rho = np.divide(cov, products, out=np.zeros_like(cov), where=products > 0)
-        rho = np.clip(rho, -1.0, 1.0)
-        n_terms = 1
-        if not all(t.linear or t.log_normal for t in self.transforms):
-            off_diagonal = ~np.eye(len(self.transforms), dtype=bool)
-            largest = np.abs(rho[..., off_diagonal]).max(initial=1e-9)
-            needed = np.log(NEGLIGIBLE_COVARIANCE) / np.log(min(largest, 0.999))
-            n_terms = int(np.ceil(np.clip(needed, 1, MAX_TERMS)))
-        expansions = [
-            t.expansion(m[..., d], s[..., d], n_terms) for d, t in enumerate(self.transforms)
-        ]
-        a = np.stack([coefficients for coefficients, _ in expansions], axis=-1)
-        result = np.zeros_like(cov)
-        for k in range(n_terms, 0, -1):
-            result = rho * (result + a[k][..., :, None] * a[k][..., None, :])
-        # For two log-normal outputs, the series has a closed form.
-        log_normal = np.array([t.log_normal for t in self.transforms])
-        pairs = log_normal[:, None] & log_normal
-        means = a[0][..., :, None] * a[0][..., None, :]
-        largest = MAX_VALUE**2
-        factor = np.expm1(np.minimum((rho * products)[..., pairs], np.log(largest)))
-        with np.errstate(over="ignore"):
-            result[..., pairs] = np.clip(means[..., pairs] * factor, -largest, largest)
-        variances = np.stack([variance for _, variance in expansions], axis=-1)
-        np.einsum("cmdd->cmd", result)[...] = variances
-        return a[0], result
+    def _transformed(
+        self, distribution: GaussianMixture, at: slice
+    ) -> tuple[Float[Array, "C m D"], Float[Array, "C m D D"], Float[Array, "C m D"] | None]:
+        """Return the mean and covariance of T(y) at some locations, and the weights."""
+        mean, cov, weights = distribution.mean[:, at], distribution.cov[:, at], None
+        if distribution.weights is not None:
+            weights = share_weights(distribution.weights[:, at], self.compositions)
+            mean, cov = replace_unused_outputs(mean, cov, weights)
+        return mean * self.scale + self.shift, cov * self.scale[:, None] * self.scale, weights
 
     def _draws(
         self, distribution: GaussianMixture
-    ) -> Iterator[tuple[slice, Float[Array, "K C m D"]]]:
-        """Yield draws of T(y) for each block of locations, if there are compositions."""
+    ) -> Iterator[tuple[slice, Float[Array, "K C m D"], Float[Array, "C m D"] | None]]:
+        """Yield draws of T(y) from each component, and the weights, for each block of locations.
+
+        Without compositions, which are the only reason for draws, nothing is yielded.
+        """
         if not self.compositions:
             return
         C, M, D = distribution.mean.shape
         for run in chunks(M, 24.0 * N_DRAWS * C * D, None):
             at = slice(run.start, run.stop)
-            m = distribution.mean[:, at] * self.scale + self.shift
-            cov = distribution.cov[:, at] * self.scale[:, None] * self.scale
+            m, cov, weights = self._transformed(distribution, at)
             order = np.array(self.order or range(D))
             drawn = joint_draws(m[..., order], cov[..., order, :][..., order])
-            yield at, drawn[..., np.argsort(order)]
+            yield at, drawn[..., np.argsort(order)], weights
 
     def _covariance_of_parts(
-        self, draws: Float[Array, "K C m D"], cov: Float[Array, "m D D"]
+        self,
+        draws: Float[Array, "K C m D"],
+        weights: Float[Array, "C m D"] | None,
+        cov: Float[Array, "m D D"],
     ) -> Float[Array, "m D D"]:
         """Return the covariance over draws; outputs that are not parts keep their variances."""
         Y = np.stack([reduced(t.inverse, draws[..., d]) for d, t in enumerate(self.transforms)], -1)
@@ -299,9 +282,15 @@ class OutputScaler:
         for composition in self.compositions:
             Y[..., list(composition.outputs)] = composition.parts(draws)
             parts[list(composition.outputs)] = True
-        Y = Y.reshape(-1, *Y.shape[2:])
-        Y = Y - Y.mean(axis=0)
-        over_draws = np.einsum("kmd,kme->mde", Y, Y) / len(Y)
+        if weights is None:
+            Y = Y.reshape(-1, *Y.shape[2:])
+            Y = Y - Y.mean(axis=0)
+            over_draws = np.einsum("kmd,kme->mde", Y, Y) / len(Y)
+        else:
+            means = Y.mean(axis=0)
+            covs = np.einsum("kcmd,kcme->cmde", Y - means, Y - means) / len(Y)
+            selection = selections(self.compositions, Y.shape[-1])
+            over_draws = weighted_mixture(means, covs, weights, selection)[1]
         variance, exact = (np.einsum("mdd->md", c) for c in (over_draws, cov))
         ratio = np.divide(exact, variance, out=np.ones_like(exact), where=variance > 0)
         factor = np.where(parts, 1.0, np.sqrt(ratio))
@@ -309,25 +298,32 @@ class OutputScaler:
 
     def _marginals(
         self, distribution: GaussianMixture, bytes_each: Callable[[int, Transform], float]
-    ) -> Iterator[tuple[slice, int, Transform, Float[Array, "C m"], Float[Array, "C m"]]]:
+    ) -> Iterator[tuple[slice, int, Transform, Components]]:
         """Yield the distribution of T_d(y_d) for each output d and block of locations.
 
         For a part of a whole, T_d is the logit.
         """
         C, M, _ = distribution.mean.shape
-        for at, draws in self._draws(distribution):
+        for at, draws, weights in self._draws(distribution):
             for composition in self.compositions:
                 for d in composition.outputs:
-                    yield at, d, Logit(composition.total), *composition.logit_components(draws, d)
+                    w = None if weights is None else logit_weights(weights[..., d])
+                    components = Components(*composition.logit_components(draws, d), w)
+                    yield at, d, Logit(composition.total), components
         parts = {d for composition in self.compositions for d in composition.outputs}
         for d, t in enumerate(self.transforms):
             if d in parts:
                 continue
             for run in chunks(M, bytes_each(C, t), None):
                 at = slice(run.start, run.stop)
-                m = distribution.mean[:, at, d] * self.scale[d] + self.shift[d]
-                s = np.sqrt(np.maximum(distribution.cov[:, at, d, d], 0.0)) * self.scale[d]
-                yield at, d, t, m, np.maximum(s, mixture_marginals.MIN_STD * self.scale[d])
+                mean, variance = distribution.mean[:, at, d], distribution.cov[:, at, d, d]
+                w = None
+                if distribution.weights is not None:
+                    w = np.ascontiguousarray(distribution.weights[:, at, d])
+                    mean, variance = replace_unused(mean, w), replace_unused(variance, w)
+                m = mean * self.scale[d] + self.shift[d]
+                s = np.sqrt(np.maximum(variance, 0.0)) * self.scale[d]
+                yield at, d, t, Components(m, np.maximum(s, MIN_STD * self.scale[d]), w)
 
     def _evaluate(
         self,
@@ -338,8 +334,8 @@ class OutputScaler:
     ) -> Float[Array, "M D"]:
         """Evaluate a function for each reading and its distribution; missing readings give NaN."""
         result = np.empty(Y.shape)
-        for at, d, t, m, s in self._marginals(distribution, bytes_each):
-            result[at, d] = function(t, Y[at, d], m, s)
+        for at, d, t, parts in self._marginals(distribution, bytes_each):
+            result[at, d] = function(t, Y[at, d], parts)
         return result
 
 

@@ -6,18 +6,21 @@ from emgpr.weights.initial import (
     decouple_constant_outputs,
     independent_parameters,
     initial_parameters,
+    output_correlation,
     with_output_variances,
 )
 from emgpr.weights.joint import RefinedModel, Stage, maximise, refine
 from emgpr.weights.parameters import LMCParameters, ParameterVector
+from emgpr.weights.sill_prior import SillPrior
 from emgpr.weights.starting_points import starting_points
-from emgpr.weights.vecchia import automatic_neighbours, refine_with_vecchia
+from emgpr.weights.vecchia import automatic_neighbours, refine_with_vecchia, refit_roughly
 
 __all__ = [
     "FittedWeights",
     "LMCParameters",
     "ParameterVector",
     "RefinedModel",
+    "SillPrior",
     "Stage",
     "aligned",
     "automatic_neighbours",
@@ -26,8 +29,10 @@ __all__ = [
     "independent_parameters",
     "initial_parameters",
     "maximise",
+    "output_correlation",
     "refine",
     "refine_with_vecchia",
+    "refit_roughly",
     "starting_points",
     "subsample_batches",
     "with_output_variances",

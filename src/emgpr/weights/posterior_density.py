@@ -15,9 +15,15 @@ from emgpr.weights.sill_prior import SillPrior
 Array = np.ndarray
 
 MAX_VARIANCE_SITES = 500  # sites at which the mean variance of a nonstationary kernel is computed
-# Blocks from which an information matrix is computed in a search: at least this number, and this
-# number of rows for each parameter.
-MIN_INFORMATION_BLOCKS, INFORMATION_ROWS_PER_PARAMETER = 64, 20
+# Blocks from which the curvature is computed in a search: as many as have this number of rows, but
+# at most this number of blocks; more if that is necessary for this number of rows per parameter.
+CURVATURE_ROWS, CURVATURE_BLOCKS, MIN_ROWS_PER_PARAMETER = 3200, 64, 10
+
+
+def curvature_blocks(rows: int, n_parameters: int) -> int:
+    """Return the number of blocks, with so many rows each, from which the curvature is computed."""
+    few = min(CURVATURE_BLOCKS, CURVATURE_ROWS // rows)
+    return max(few, MIN_ROWS_PER_PARAMETER * n_parameters // rows, 1)
 
 
 @dataclass(frozen=True)
@@ -46,11 +52,11 @@ class PosteriorDensity:
         return self.growth * self.table.n_readings
 
     @property
-    def information_blocks(self) -> int | None:
-        """Number of blocks from which the information is computed in a search; None: all."""
-        n_weights, (N, s) = self.vector.start.W.size, self.table.blocks.shape
-        rows = INFORMATION_ROWS_PER_PARAMETER * (len(self.vector.bounds) + n_weights)
-        n = max(MIN_INFORMATION_BLOCKS, rows // (s * len(self.variances)))
+    def n_curvature_blocks(self) -> int | None:
+        """Number of blocks from which the curvature is computed in a search; None: all."""
+        N, s = self.table.blocks.shape
+        n_parameters = len(self.vector.bounds) + self.vector.start.W.size
+        n = curvature_blocks(s * len(self.variances), n_parameters)
         return n if n < N else None
 
     def __call__(self, x: Float[Array, " p"]) -> tuple[float, Float[Array, " p"]]:
@@ -81,22 +87,31 @@ class PosteriorDensity:
         of_sills = self._sill_prior(W, noise, variance[:, None]).value
         return float(noise_prior(self.variances, True)(noise)[0]) + float(of_sills)
 
-    def information(
-        self, x: Float[Array, " p"], iteration: int | None = None
-    ) -> Float[Array, "p p"]:
-        """Return the information matrix of the likelihood plus the curvature of the priors.
+    def information(self, x: Float[Array, " p"]) -> Float[Array, "p p"]:
+        """Return the information matrix of the likelihood plus the curvature of the priors."""
+        return self._with_priors(x, self.growth * self.table.information(*self._model(x)))
 
-        In an iteration of a search, it is computed from some of the blocks.
+    def curvature(self, x: Float[Array, " p"], iteration: int) -> Float[Array, "p p"]:
+        """Return an approximation of minus the second derivative for an iteration of a search.
+
+        It is semidefinite, and computed from some of the blocks.
         """
-        theta, noise_vector, W = self._split(x)
-        noise = self.vector.noise.matrix(noise_vector)
-        basis = self.vector.noise.derivatives(noise_vector)
-        part, n = self, self.information_blocks
-        if iteration is not None and n is not None:
+        part, n = self, self.n_curvature_blocks
+        if n is not None:
             part = self.on_subset(n, np.random.default_rng(iteration))
-        F = part.growth * part.table.information(theta, W, noise, basis)
+        return self._with_priors(x, part.growth * part.table.curvature(*self._model(x)))
+
+    def _model(self, x: Float[Array, " p"]) -> tuple[Array, Array, Array, Array]:
+        """Return hyper-parameters, weights, noise, and the derivatives of the noise."""
+        theta, noise_vector, W = self._split(x)
+        noise = self.vector.noise
+        return theta, W, noise.matrix(noise_vector), noise.derivatives(noise_vector)
+
+    def _with_priors(self, x: Float[Array, " p"], F: Float[Array, "p p"]) -> Float[Array, "p p"]:
+        """Add the curvature of the priors, in place, and remove that of fixed weights."""
+        theta, W, noise, basis = self._model(x)
         if self.weak_prior:
-            at = slice(len(theta), len(theta) + len(noise_vector))
+            at = slice(len(theta), len(theta) + len(basis))
             shifted = noise + EPSILON * np.diag(self.variances)
             scaled = inv(shifted) @ basis
             F[at, at] += STRENGTH * np.einsum("aij,bji->ab", scaled, scaled)

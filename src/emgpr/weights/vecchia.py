@@ -55,10 +55,10 @@ MIN_LATE_ITERATIONS = 2  # on all blocks, if the third stage begins with parts o
 GROWTH = 8  # factor by which the number of blocks grows in the third stage
 HELD_OUT = 5  # one in this many sites is held out in the first stage
 MIN_HELD_OUT = 8  # with fewer held-out sites, the posterior density alone is compared
-FIRST_ITERATIONS = 12
+FIRST_ITERATIONS = 10
 NEW_SHARE = 0.4  # of a new information matrix in the average, if it is computed from some blocks
 # Stop if the expected gain for each reading is less: in the three stages.
-FIRST_TOLERANCE, COARSE_TOLERANCE, TOLERANCE = 2e-2, 3e-3, 1e-3
+FIRST_TOLERANCE, COARSE_TOLERANCE, TOLERANCE = 2e-2, 1.5e-3, 7e-4
 # With few sites, further iterations are cheap, and the parameters change the predictions more.
 SMALL_TABLE_SITES, SMALL_TABLE_TOLERANCE = 100, 1e-5
 
@@ -84,6 +84,7 @@ class JointFit:
     values: list[float]  # log posterior density at the start of the last stage and after each step
     # At the end, including the curvature of the priors; None if it is not needed.
     information: Float[Array, "p p"] | None
+    start: str = ""  # name of the starting point
 
 
 def fit_jointly(
@@ -110,7 +111,7 @@ def fit_jointly(
         density = search.density(parameters, few, n_blocks=COARSE_BLOCKS)
         result, _ = search.run(density, parameters, COARSE_TOLERANCE, "few neighbours")
         parameters = unpack(density, result.x)
-    return search.finish(parameters, n_neighbours)
+    return replace(search.finish(parameters, n_neighbours), start=name)
 
 
 def refine_with_vecchia(
@@ -132,19 +133,10 @@ def refine_with_vecchia(
     `with_information`, the result contains the information matrix, from which predictions derive
     the uncertainty of the parameters.
     """
-
-    reference = next(iter(points.values())).noise  # of step 1, which determines the bounds
-
-    def make_vector(parameters: LMCParameters) -> ParameterVector:
-        return ParameterVector.around(
-            replace(parameters, noise=reference),
-            observations,
-            observations.x,
-            correlated=correlated,
-            output_names=output_names,
-            latent_numbers=latent_numbers,
-        )
-
+    make_vector = _vector_maker(
+        observations, next(iter(points.values())), correlated=correlated,
+        output_names=output_names, latent_numbers=latent_numbers,
+    )  # fmt: skip
     fit = fit_jointly(
         observations, points, make_vector, n_neighbours=n_neighbours, weak_prior=weak_prior,
         max_iter=max_iter, with_information=with_information, execution=execution,
@@ -159,8 +151,51 @@ def refine_with_vecchia(
             )
             other = search.finish(replace(parameters, W=W[0]), n_neighbours)
             if other.result.value >= fit.result.value - noisy.sum() * W[0, 0].size:
-                fit = other
+                fit = replace(other, start=fit.start)
     return _as_refined_model(fit, max_iter)
+
+
+def refit_roughly(
+    observations: Observations,
+    point: LMCParameters,
+    *,
+    n_neighbours: int,
+    correlated: bool,
+    weak_prior: bool,
+    max_iter: int,
+    execution: Execution = DEFAULT_EXECUTION,
+) -> LMCParameters:
+    """Run only the first stage, from one starting point, and return the parameters it reaches."""
+    make_vector = _vector_maker(observations, point, correlated=correlated)
+    search = _Search(observations, make_vector, weak_prior, max_iter, False, execution)
+    sites = np.sort(pseudo_random_order(observations.x)[:FIRST_SITES])
+    density = search.density(point, min(COARSE_NEIGHBOURS, n_neighbours), sites)
+    label, start = "without the readings in gaps", _clip(density, point)
+    result, _ = search.run(density, start, FIRST_TOLERANCE, label, max_iter=FIRST_ITERATIONS)
+    return unpack(density, result.x)
+
+
+def _vector_maker(
+    observations: Observations,
+    first: LMCParameters,
+    *,
+    correlated: bool,
+    output_names: Sequence[str] | None = None,
+    latent_numbers: Sequence[int] | Int[Array, " Q"] | None = None,
+) -> MakeVector:
+    """Return a function that makes a parameter vector; `first` has the noise of step 1."""
+
+    def make_vector(parameters: LMCParameters) -> ParameterVector:
+        return ParameterVector.around(
+            replace(parameters, noise=first.noise),  # which determines the bounds
+            observations,
+            observations.x,
+            correlated=correlated,
+            output_names=output_names,
+            latent_numbers=latent_numbers,
+        )
+
+    return make_vector
 
 
 def _as_refined_model(fit: JointFit, max_iter: int) -> RefinedModel:
@@ -175,7 +210,9 @@ def _as_refined_model(fit: JointFit, max_iter: int) -> RefinedModel:
     history += [Stage("everything", value) for value in fit.values[1:]]
     result = as_optimize_result(end, vector.bounds_around(end.x))
     message = vector.describe_end(result, max_iter)
-    return RefinedModel(fit.parameters, members, history, message, vector, fit.information)
+    return RefinedModel(
+        fit.parameters, members, history, message, vector, fit.information, fit.start
+    )  # fmt: skip
 
 
 def unpack(density: PosteriorDensity, x: Float[Array, " p"]) -> LMCParameters:
@@ -254,7 +291,7 @@ class _Search:
         bounds = vector.bounds_around(x0)
         if resume is None:
             resume = evaluate_start(
-                density, density.information, x0, bounds=bounds, damping=damping
+                density, density.curvature, x0, bounds=bounds, damping=damping
             )  # fmt: skip
             values = [resume.value]
         threshold = tolerance * density.n_readings
@@ -268,9 +305,9 @@ class _Search:
                     checkpoint.keep(name, (state, values))
 
             result = maximise_by_scoring(
-                density, density.information, x0, bounds=bounds, scale=density.n_readings,
+                density, density.curvature, x0, bounds=bounds, scale=density.n_readings,
                 tolerance=tolerance, max_iter=max_iter, min_iter=min_iter, n_scoring=n_scoring,
-                new_share=NEW_SHARE if density.information_blocks else 1.0, callback=record,
+                new_share=NEW_SHARE if density.n_curvature_blocks else 1.0, callback=record,
                 initial_state=resume,
             )  # fmt: skip
         if checkpoint.path is not None:

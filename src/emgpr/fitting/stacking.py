@@ -1,0 +1,80 @@
+"""The mixture of candidate models that predicts each output, for transfer="auto"."""
+
+from functools import partial
+
+import numpy as np
+
+from emgpr.fitting.defaults import FitSettings, ResolvedParams
+from emgpr.observations import Observations
+from emgpr.parallel import Execution
+from emgpr.prediction import LMCModel, LMCPosterior
+from emgpr.stacking import StackedPosterior, fit_stack
+from emgpr.stacking.scores import LeftOutScores
+from emgpr.transforms import OutputScaler
+from emgpr.weights import LMCParameters, RefinedModel, refit_roughly, starting_points
+
+Array = np.ndarray
+
+
+def stack_candidates(
+    posterior: LMCPosterior,
+    start: LMCParameters,
+    refined: RefinedModel,
+    params: ResolvedParams,
+    settings: FitSettings,
+    scaler: OutputScaler,
+    execution: Execution,
+) -> StackedPosterior:
+    """Fit the weights of own processes, joint model and regressions.
+
+    The parts of a whole are predicted by the joint model: the distribution of a part depends on the
+    correlations of the parts. `start` is the model from which the joint optimisation started.
+    """
+    parts = {d for composition in scaler.compositions for d in composition.outputs}
+    scores = LeftOutScores(
+        posterior, settings.couples_outputs, n_parameters(posterior.model), execution.quiet()
+    )
+    refit = None
+    if params.n_neighbours is not None:
+        refit = partial(_refit, start, refined.start, params, settings, execution.quiet())
+    stack = fit_stack(
+        posterior,
+        scores,
+        kernel=settings.residual_kernel,
+        varying=settings.varying_coefficients,
+        refit=refit,
+        not_stacked=parts,
+    )
+    return StackedPosterior.extending(posterior, stack)
+
+
+def n_parameters(model: LMCModel) -> int:
+    """Return the number of parameters of a member: weights, noise and kernels."""
+    D = len(model.noise)
+    n_noises = D * (D + 1) // 2 if model.correlated_noise else D
+    return int(model.weights[0].size) + n_noises + sum(k.n_dims for k in model.kernels)
+
+
+def _refit(
+    start: LMCParameters,
+    name: str,
+    params: ResolvedParams,
+    settings: FitSettings,
+    execution: Execution,
+    observations: Observations,
+) -> LMCModel:
+    """Fit the joint model roughly to other readings, from the same kind of starting point."""
+    assert params.n_neighbours is not None
+    points = starting_points(
+        start, observations, correlated=params.correlated, own_kernels=settings.lists_kernels
+    )
+    parameters = refit_roughly(
+        observations,
+        points.get(name, start),
+        n_neighbours=params.n_neighbours,
+        correlated=params.correlated,
+        weak_prior=settings.prior == "weak",
+        max_iter=settings.max_iter,
+        execution=execution,
+    )
+    return LMCModel(tuple(parameters.kernels), parameters.W[None], parameters.noise)

@@ -1,0 +1,369 @@
+"""The posterior in which every output is predicted by a mixture of candidate models."""
+
+from dataclasses import dataclass, field, fields, replace
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.spatial import KDTree
+
+from emgpr.observations import Observations
+from emgpr.parallel import DEFAULT_EXECUTION, Execution
+from emgpr.prediction import GaussianMixture, LMCPosterior, stack_components
+from emgpr.regression import Regression, RegressionRows
+from emgpr.stacking.questions import (
+    Question,
+    TableQuestion,
+    absolute_correlations,
+    known_patterns,
+    questions_in_sample,
+    questions_left_out,
+)
+from emgpr.stacking.scores import LeftOutScores
+from emgpr.stacking.stack import (
+    Stack,
+    location_unit,
+    question_folds,
+    regression_rows,
+    scaled_locations,
+)
+from emgpr.stacking.weights import CANDIDATES, CandidateWeights
+
+Array = np.ndarray
+Asked = dict[Question, Int[Array, " m"]]  # rows in which each question is asked
+
+OWN, JOINT, REGRESSION = range(len(CANDIDATES))
+MAX_KNOWN = 3  # outputs of a rare set of known outputs on which an output is regressed
+MIN_SITES = 10  # of training, at which the same outputs were measured; fewer: a rare set
+MAX_LEFT_OUT_NEIGHBOURS = 32  # among which the nearest reading in another set is searched
+
+
+@dataclass(frozen=True)
+class StackedPosterior(LMCPosterior):
+    """A posterior whose predictive distributions are mixtures of three candidates.
+
+    Weights differ between outputs and locations. Questions that were not asked before, because a
+    new set of outputs is known, are added to the stack when they are first asked. If only some of
+    the other outputs are known, and this set is rare in the table, the regression uses the three of
+    them that are most correlated with the output, so that there are not too many sets. The
+    candidate of an output is selected independently of those of other outputs.
+    """
+
+    stack: Stack = field(default_factory=lambda: Stack(0, ()))
+
+    @classmethod
+    def extending(cls, posterior: LMCPosterior, stack: Stack) -> "StackedPosterior":
+        """Add the weights of the candidates to the posterior of the joint model."""
+        parts = {f.name: getattr(posterior, f.name) for f in fields(LMCPosterior)}
+        return cls(**parts, stack=stack)
+
+    @property
+    def n_components(self) -> int:
+        """Number of candidates."""
+        return len(CANDIDATES)
+
+    @property
+    def links_samples(self) -> bool:
+        """True, because predictions depend on which outputs of a sample were measured."""
+        return True
+
+    def with_transfer(self) -> LMCPosterior:
+        """Return the posterior of the joint model or, without such a model, this posterior."""
+        return self.joint() if self.stack.couples_outputs else self
+
+    def joint(self) -> LMCPosterior:
+        """Return the posterior of the joint model."""
+        return LMCPosterior(**{f.name: getattr(self, f.name) for f in fields(LMCPosterior)})
+
+    def condition_on(
+        self, x: Float[Array, "M P"], observed: Float[Array, "M D"] | None, *, include_noise: bool
+    ) -> tuple[LMCPosterior, Float[Array, "M D"] | None]:
+        """Return the posterior given additional readings at x, and the known readings of samples.
+
+        The readings of a sample are known whether or not noise is predicted. (In earlier versions,
+        those at training sites were not known if signals were predicted.)
+        """
+        known = include_noise or not self.stack.switches
+        return super().condition_on(x, observed, include_noise=known)
+
+    def predict_given(
+        self,
+        x: Float[Array, "M P"],
+        sample: Float[Array, "M D"] | None,
+        include_noise: bool,
+        with_cov: bool,
+        execution: Execution,
+    ) -> GaussianMixture:
+        """Predict the outputs of one sample at each location."""
+        asked = {} if sample is None else self._reduced(questions_in_sample(sample))
+        self._answer(asked, execution)
+        weights, factors, far = self._weights(x, asked)
+        parts = []
+        for candidate, posterior in ((OWN, self.without_transfer()), (JOINT, self.joint())):
+            part = None
+            if weights[candidate].any():
+                part = posterior.predict_given(x, sample, include_noise, True, execution)
+            parts.append(part)
+        parts.append(self._regressions(x, sample, asked, far, include_noise))
+        return _mixture(parts, weights, factors)
+
+    def sample_given(
+        self,
+        x: Float[Array, "M P"],
+        sample: Float[Array, "M D"] | None,
+        n: int,
+        rng: np.random.Generator,
+        include_noise: bool,
+        execution: Execution,
+    ) -> Float[Array, "n M D"]:
+        """Draw joint samples; one number for each draw and output selects the candidate."""
+        asked = {} if sample is None else self._reduced(questions_in_sample(sample))
+        self._answer(asked, execution)
+        weights, factors, far = self._weights(x, asked)
+        ends = np.cumsum(weights, axis=0)
+        draws = {}
+        for candidate, posterior in ((JOINT, self.joint()), (OWN, self.without_transfer())):
+            # Models of earlier versions must draw the same numbers as then.
+            if weights[candidate].any() or self.stack.switches:
+                given = posterior, x, sample, n, rng, include_noise, execution
+                draws[candidate] = _inflated_draws(*given, np.sqrt(factors[candidate]))
+        uniform = rng.uniform(size=(n, 1, self.n_outputs))
+        drawn = np.full((n, len(x), self.n_outputs), np.nan)
+        for candidate, values in draws.items():
+            chosen = (uniform >= ends[candidate] - weights[candidate]) & (uniform < ends[candidate])
+            drawn = np.where(chosen, values, drawn)
+        for question, rows in asked.items():
+            d = question[0]
+            chosen = uniform[:, :, d] >= ends[JOINT, rows, d]
+            regression = self._regression(question)
+            if regression is None or not chosen.any():
+                continue
+            assert sample is not None
+            new = self._new_rows(question, x[rows], sample[rows])
+            values = regression.sample(new, far[rows, d], n, rng, include_noise=include_noise)
+            drawn[:, rows, d] = np.where(chosen, values, drawn[:, rows, d])
+        return drawn
+
+    def leave_out(
+        self,
+        sets: Int[Array, "D N"],
+        sites: Int[Array, " M"] | None = None,
+        *,
+        execution: Execution = DEFAULT_EXECUTION,
+    ) -> GaussianMixture:
+        """Predict every reading from readings outside its set.
+
+        Parameters and weights are those fitted to all readings.
+        """
+        at = np.arange(self.n_sites) if sites is None else sites
+        table = self.observations
+        asked = self._reduced(questions_left_out(table.observed[:, at], sets[:, at]))
+        self._answer(asked, execution)
+        weights, factors, far = self._weights(table.x[at], asked, (sets, at))
+        parts: list[GaussianMixture | None] = [
+            posterior.leave_out(sets, sites, execution=execution)
+            if weights[candidate].any()
+            else None
+            for candidate, posterior in enumerate((self.without_transfer(), self.joint()))
+        ]
+        mean, variance = np.zeros((2, len(at), self.n_outputs))
+        for (d, known), rows in asked.items():
+            regression = self._regression((d, known))
+            if regression is not None:
+                read = np.flatnonzero(table.observed[d])
+                targets = np.searchsorted(read, at[rows])
+                mean[rows, d], variance[rows, d] = regression.leave_out(
+                    sets[d, read], targets, far[rows, d]
+                )
+        return _mixture([*parts, _diagonal(mean, variance)], weights, factors)
+
+    def _reduced(self, asked: Asked) -> Asked:
+        """Replace sets of known outputs by their most correlated outputs, unless few are asked."""
+        strength, fitted = (
+            self._correlations(),
+            self._questions_of_table() | self.stack.known.keys(),
+        )
+        reduced: dict[Question, list[Int[Array, " m"]]] = {}
+        for (d, known), rows in asked.items():
+            few = len(known) <= MAX_KNOWN or len(known) == self.n_outputs - 1
+            if not few and (d, known) not in fitted and self._fixed(d) is None:
+                known = tuple(sorted(sorted(known, key=lambda e: -strength[d, e])[:MAX_KNOWN]))
+            reduced.setdefault((d, known), []).append(rows)
+        return {question: np.sort(np.concatenate(rows)) for question, rows in reduced.items()}
+
+    def _questions_of_table(self) -> set[Question]:
+        """Return the questions that the missing readings at many training sites ask."""
+        known = self.observations.observed[:, : self.stack.n_sites].T
+
+        def find() -> set[Question]:
+            sets = [others for others, rows in known_patterns(known) if len(rows) >= MIN_SITES]
+            return {(d, others) for others in sets for d in range(known.shape[1])}
+
+        return self.observations.cached("questions", find)
+
+    def _correlations(self) -> Float[Array, "D D"]:
+        """Return the absolute correlations of the training readings; 0 without common sites."""
+        n = self.stack.n_sites
+        y, observed = self.observations.y[:, :n], self.observations.observed[:, :n]
+        return self.observations.cached("correlations", lambda: absolute_correlations(y, observed))
+
+    def _answer(self, asked: Asked, execution: Execution) -> None:
+        """Fit the weights for questions that were not asked before."""
+        stack = self.stack
+        new = [q for q in asked if q not in stack.known and self._fixed(q[0]) is None]
+        if not new:
+            return
+        training = self.joint()
+        table = Observations(
+            self.observations.x[: stack.n_sites],
+            self.observations.y[:, : stack.n_sites],
+            self.observations.observed[:, : stack.n_sites],
+        )
+        training = replace(
+            training, observations=table, batches=_first(self.batches, stack.n_sites)
+        )
+        scores = LeftOutScores(
+            training, stack.couples_outputs, stack.n_parameters, execution.quiet()
+        )
+        folds = np.zeros((self.n_outputs, stack.n_sites), int)
+        for d, known in {question[0]: question[1] for question in new}.items():
+            folds[d] = question_folds(training, TableQuestion((d, known)))
+        own_far = scores.own_far(folds)
+        for question in new:
+            stack.add(scores, question, folds[question[0]], own_far)
+
+    def _fixed(self, d: int) -> CandidateWeights | None:
+        fixed = self.stack.fixed
+        return fixed[d] if fixed else None
+
+    def _weights(
+        self,
+        x: Float[Array, "M P"],
+        asked: Asked,
+        left_out: tuple[Int[Array, "D N"], Int[Array, " M"]] | None = None,
+    ) -> tuple[Float[Array, "3 M D"], Float[Array, "3 M D"], Float[Array, "M D"]]:
+        """Return weights, factors of variances, and the share of the weights for gaps."""
+        M, D = len(x), self.n_outputs
+        weights = np.empty((len(CANDIDATES), M, D))
+        weights[...] = np.stack([w.near for w in self.stack.unknown], axis=-1)[:, None]
+        factors, far = np.ones_like(weights), np.zeros((M, D))
+        for (d, known), rows in asked.items():
+            found = self._fixed(d) or self.stack.known[d, known]
+            if found.distances[1] > found.distances[0]:
+                far[rows, d] = found.far_share(self._distances(d, x[rows], left_out, rows))
+            weights[:, rows, d], factors[:, rows, d] = found.at(far[rows, d])
+        return weights, factors, far
+
+    def _distances(
+        self,
+        d: int,
+        x: Float[Array, "m P"],
+        left_out: tuple[Int[Array, "D N"], Int[Array, " M"]] | None,
+        rows: Int[Array, " m"],
+    ) -> Float[Array, " m"]:
+        """Return the distance from each location to the nearest reading of output d.
+
+        If readings are left out, it is the nearest one in another set.
+        """
+        unit = location_unit(self, d, self.stack.n_sites)
+        read = np.flatnonzero(self.observations.observed[d])
+        tree = KDTree(self.observations.x[read] / unit)
+        if left_out is None:
+            return np.asarray(tree.query(x / unit)[0])
+        sets, at = left_out
+        k = range(1, min(MAX_LEFT_OUT_NEIGHBOURS, len(read)) + 1)
+        distance, nearest = tree.query(x / unit, k=k)
+        other = sets[d, read][nearest] != sets[d, at[rows]][:, None]
+        first = np.where(other.any(axis=1), other.argmax(axis=1), -1)
+        return np.take_along_axis(distance, first[:, None], axis=1)[:, 0]
+
+    def _regression(self, question: Question) -> Regression | None:
+        """Return the regression that answers a question, given all readings of its output."""
+        fitted = self.stack.regressions.get(question)
+        if fitted is None:
+            return None
+
+        def build() -> Regression:
+            read = np.flatnonzero(self.observations.observed[question[0]])
+            x = scaled_locations(self, question[0], self.stack.n_sites)
+            rows = regression_rows(self, question, x, read)
+            return Regression(
+                self.stack.kernel, fitted, rows, self.observations.y[question[0], read]
+            )
+
+        return self.observations.cached(("regression", question), build)
+
+    def _new_rows(
+        self, question: Question, x: Float[Array, "m P"], sample: Float[Array, "m D"]
+    ) -> RegressionRows:
+        """Return the rows of a regression at new locations where its known outputs are given."""
+        d, known = question
+        return RegressionRows.build(
+            x / location_unit(self, d, self.stack.n_sites), sample[:, known]
+        )
+
+    def _regressions(
+        self,
+        x: Float[Array, "M P"],
+        sample: Float[Array, "M D"] | None,
+        asked: Asked,
+        far: Float[Array, "M D"],
+        include_noise: bool,
+    ) -> GaussianMixture:
+        """Predict by regressions where they answer a question; 0 elsewhere."""
+        mean, variance = np.zeros((2, len(x), self.n_outputs))
+        for question, rows in asked.items():
+            regression, d = self._regression(question), question[0]
+            if regression is not None:
+                assert sample is not None
+                new = self._new_rows(question, x[rows], sample[rows])
+                mean[rows, d], variance[rows, d] = regression.predict(
+                    new, far[rows, d], include_noise=include_noise
+                )
+        return _diagonal(mean, variance)
+
+
+def _mixture(
+    parts: list[GaussianMixture | None],
+    weights: Float[Array, "3 M D"],
+    factors: Float[Array, "3 M D"],
+) -> GaussianMixture:
+    """Return the mixture of the candidates, without those whose weights are all zero."""
+    used = [c for c, part in enumerate(parts) if part is not None and weights[c].any()]
+    roots = np.sqrt(factors)
+    inflated = []
+    for c in used:
+        part, root = parts[c], roots[c]
+        assert part is not None
+        mean, cov = part.moments()
+        inflated.append(GaussianMixture(mean[None], (cov * root[:, :, None] * root[:, None])[None]))
+    return stack_components(inflated, weights[used], tuple(CANDIDATES[c] for c in used))
+
+
+def _inflated_draws(
+    posterior: LMCPosterior,
+    x: Float[Array, "M P"],
+    sample: Float[Array, "M D"] | None,
+    n: int,
+    rng: np.random.Generator,
+    include_noise: bool,
+    execution: Execution,
+    scale: Float[Array, "M D"],
+) -> Float[Array, "n M D"]:
+    """Draw joint samples whose deviations from the mean are multiplied by a scale."""
+    drawn = posterior.sample_given(x, sample, n, rng, include_noise, execution)
+    if (scale == 1.0).all():
+        return drawn
+    centre = posterior.predict_given(x, sample, include_noise, False, execution).mean.mean(axis=0)
+    return centre + scale * (drawn - centre)
+
+
+def _diagonal(mean: Float[Array, "M D"], variance: Float[Array, "M D"]) -> GaussianMixture:
+    """Return Gaussian distributions of independent outputs."""
+    cov = np.zeros((*variance.shape, variance.shape[-1]))
+    np.einsum("mdd->md", cov)[...] = variance
+    return GaussianMixture(mean[None], cov[None])
+
+
+def _first(batches: tuple[Int[Array, " _"], ...], n: int) -> tuple[Int[Array, " _"], ...]:
+    """Return batches without the sites of readings at new locations."""
+    return tuple(batch[batch < n] for batch in batches)

@@ -1,0 +1,112 @@
+"""Questions that predictions ask: about an output, given a set of other outputs at the location."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy.spatial import KDTree
+
+from emgpr.observations import Observations
+
+Array = np.ndarray
+Question = tuple[int, tuple[int, ...]]  # an output, and the other outputs that are known
+
+MIN_COMMON_SITES = 3  # of two outputs, for their correlation
+GAP_DISTANCE = 3.0  # distance from an output's readings in a gap, relative to that between readings
+
+
+@dataclass(frozen=True)
+class TableQuestion:
+    """The question that the missing readings of an output in a table ask most often.
+
+    `n_missing` is the number of these missing readings. `in_gap` tells whether they are far from
+    the output's other readings. Without missing readings, all other outputs are known.
+    """
+
+    question: Question
+    n_missing: int = 0
+    in_gap: bool = False
+
+
+def table_question(observations: Observations, d: int, x: Float[Array, "N P"]) -> TableQuestion:
+    """Return the question about output d that its missing readings ask most often.
+
+    `x` holds the sites in the coordinates in which distances are measured.
+    """
+    observed = observations.observed
+    others = tuple(e for e in range(len(observed)) if e != d)
+    missing = np.flatnonzero(~observed[d] & observed[list(others)].any(axis=0))
+    if not len(missing):
+        return TableQuestion((d, others))
+    known, rows = max(known_patterns(observed[:, missing].T), key=lambda pattern: len(pattern[1]))
+    distance = KDTree(x[observed[d]]).query(x[missing[rows]])[0]
+    in_gap = np.median(distance) > GAP_DISTANCE * typical_spacing(x[observed[d]])
+    return TableQuestion((d, known), len(rows), bool(in_gap))
+
+
+def typical_spacing(x: Float[Array, "n P"]) -> float:
+    """Return the median distance between a location and the nearest different location.
+
+    >>> typical_spacing(np.array([[0.0], [0.0], [3.0], [3.0], [5.0]]))
+    2.0
+    """
+    different = np.unique(x, axis=0)
+    k = min(2, len(different))
+    return float(np.median(KDTree(different).query(different, k=[k])[0]))
+
+
+def questions_in_sample(sample: Float[Array, "M D"]) -> dict[Question, Int[Array, " m"]]:
+    """Group the outputs that are not in a sample by the outputs that are.
+
+    >>> questions = questions_in_sample(np.array([[1.0, np.nan], [np.nan, np.nan], [2.0, np.nan]]))
+    >>> {key: rows.tolist() for key, rows in questions.items()}
+    {(1, (0,)): [0, 2]}
+    """
+    return {
+        (d, known): rows
+        for known, rows in known_patterns(~np.isnan(sample))
+        for d in range(sample.shape[1])
+        if d not in known
+    }
+
+
+def questions_left_out(
+    observed: Bool[Array, "D M"], sets: Int[Array, "D M"]
+) -> dict[Question, Int[Array, " m"]]:
+    """Group the readings at M sites by output and by the known outputs in other sets."""
+    questions: dict[Question, Int[Array, " m"]] = {}
+    for d in range(len(observed)):
+        known = (observed & (sets != sets[d])).T
+        known[~observed[d]] = False
+        questions |= {(d, others): rows for others, rows in known_patterns(known)}
+    return questions
+
+
+def absolute_correlations(
+    y: Float[Array, "D N"], observed: Bool[Array, "D N"]
+) -> Float[Array, "D D"]:
+    """Return the absolute correlations of outputs at common sites; 0 with fewer than three.
+
+    >>> y = np.array([[1.0, 2.0, 3.0, 9.0], [-1.0, -2.0, -3.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
+    >>> observed = np.array([[True] * 4, [True] * 3 + [False], [True] + [False] * 3])
+    >>> absolute_correlations(y, observed).round(2)[0]
+    array([1., 1., 0.])
+    """
+    o = observed.astype(float)
+    v = np.where(observed, y, 0.0)
+    n = o @ o.T
+    mean = (v @ o.T) / np.maximum(n, 1.0)  # of the first output, at common sites
+    cov = v @ v.T - n * mean * mean.T
+    variance = v**2 @ o.T - n * mean**2
+    scale = np.sqrt(np.maximum(variance * variance.T, np.finfo(float).tiny))
+    return np.where(n >= MIN_COMMON_SITES, np.abs(cov) / scale, 0.0)
+
+
+def known_patterns(known: Bool[Array, "M D"]) -> list[tuple[tuple[int, ...], Int[Array, " m"]]]:
+    """Return each nonempty set of known outputs, with the rows in which exactly these are known."""
+    patterns, pattern_of_row = np.unique(known, axis=0, return_inverse=True)
+    return [
+        (tuple(np.flatnonzero(pattern).tolist()), np.flatnonzero(pattern_of_row.ravel() == i))
+        for i, pattern in enumerate(patterns)
+        if pattern.any()
+    ]

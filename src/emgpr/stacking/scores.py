@@ -1,0 +1,175 @@
+"""Predictions of left-out readings by the own processes and by the joint model.
+
+Both use the parameters fitted to all readings. The joint model has many parameters, so that its
+log density of a left-out reading is too high by about the number of parameters divided by the
+number of readings (as in Akaike's criterion), which is subtracted. In a gap, its advantage would be
+larger and unknown; there, it is refitted without the left-out readings.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from emgpr.neighbours import pseudo_random_order
+from emgpr.observations import Observations
+from emgpr.parallel import DEFAULT_EXECUTION, Execution
+from emgpr.prediction import Conditioning, LMCModel, LMCPosterior
+
+Array = np.ndarray
+Table = tuple[Float[Array, "N D"], Float[Array, "N D"]]  # means and variances, NaN if not computed
+
+MAX_TEST_READINGS = 100  # of each output, if there are too many readings for an exact test
+# Readings are left out exactly if there are at most this number. Otherwise, each is predicted from
+# neighbours: at most MAX_NEIGHBOURS readings of each output, with a covariance of about MAX_ROWS
+# rows, but at least MIN_NEIGHBOURS.
+MAX_EXACT = 1000
+MAX_NEIGHBOURS, MIN_NEIGHBOURS, MAX_ROWS = 16, 6, 256
+
+
+@dataclass(frozen=True)
+class LeftOutScores:
+    """Left-out predictions of the readings at the test sites."""
+
+    posterior: LMCPosterior  # of the joint model
+    couples_outputs: bool
+    n_parameters: int  # of the joint model
+    execution: Execution = DEFAULT_EXECUTION
+
+    @cached_property
+    def observations(self) -> Observations:
+        """All readings."""
+        return self.posterior.observations
+
+    @cached_property
+    def sites(self) -> Int[Array, " T"]:
+        """Sites whose readings are left out: all of them, or some for each output."""
+        return tested_sites(self.observations, self.posterior.model.n_members)
+
+    @property
+    def penalty(self) -> float:
+        """What is subtracted from the log densities of the joint model."""
+        return self.n_parameters / max(self.observations.n_readings, 1)
+
+    @cached_property
+    def own_near(self) -> Table:
+        """Each reading predicted by its own process from all other readings of the output."""
+        return self._left_out(self.own, site_sets(self.observations))
+
+    def own_far(self, folds: Int[Array, "D N"]) -> Table:
+        """Each reading predicted by its own process from the readings in other folds."""
+        return self._left_out(self.own, folds)
+
+    def joint_near(self, unknown: Sequence[int] | None = None) -> Table:
+        """Each reading predicted from other sites, and from known outputs at the same site.
+
+        `unknown` lists the outputs that are left out at the same site (default: all). If it has
+        only one, every reading is predicted given all other outputs at its site.
+        """
+        key = None if unknown is None else tuple(unknown) if len(unknown) > 1 else ()
+        if key not in self._joint_near:
+            sets = site_sets(self.observations)
+            if unknown is not None:
+                N = self.observations.n_sites
+                single = np.arange(sets.size).reshape(sets.shape)
+                sets = single if not key else np.where(_rows(sets, key), sets, N + single)
+            self._joint_near[key] = self._left_out(self.joint, sets)
+        return self._joint_near[key]
+
+    def joint_far(
+        self,
+        models: Sequence[LMCModel],
+        folds: Int[Array, " N"],
+        unknown: Sequence[int],
+    ) -> Table:
+        """Readings of the unknown outputs predicted from other folds and from known outputs.
+
+        `models[f]` was fitted without the readings of the unknown outputs in fold f.
+        """
+        table = self.observations
+        labels = np.where(_rows(table.y, unknown), folds, -1)  # others are known
+        mean, variance = np.full((2, table.n_sites, table.n_outputs), np.nan)
+        for fold, model in enumerate(models):
+            sites = self.sites[folds[self.sites] == fold]
+            joint = replace(self.joint, model=model, directions=None)
+            part = self._left_out(joint, labels, sites)
+            mean[sites], variance[sites] = part[0][sites], part[1][sites]
+        return mean, variance
+
+    @cached_property
+    def own(self) -> LMCPosterior:
+        """The posterior of the own processes."""
+        return replace(self.posterior.without_transfer(), conditioning=self._conditioning)
+
+    @cached_property
+    def joint(self) -> LMCPosterior:
+        """The posterior of the joint model."""
+        return replace(self.posterior, conditioning=self._conditioning)
+
+    @cached_property
+    def _joint_near(self) -> dict[tuple[int, ...] | None, Table]:
+        return {}
+
+    @property
+    def _exact(self) -> bool:
+        return is_exact(self.observations, self.posterior.model.n_members)
+
+    @property
+    def _conditioning(self) -> Conditioning:
+        """The readings from which others are predicted: neighbours, if there are many readings."""
+        given, automatic = self.posterior.conditioning, self.posterior.automatic
+        if given == "batch" or self._exact or not (isinstance(given, str) or automatic):
+            return given
+        return test_neighbours(self.observations.n_outputs)
+
+    def _left_out(
+        self,
+        posterior: LMCPosterior,
+        sets: Int[Array, "D N"],
+        sites: Int[Array, " T"] | None = None,
+    ) -> Table:
+        """Return means and variances at the test sites, in tables with a row for every site."""
+        sites = self.sites if sites is None else sites
+        table = self.observations
+        mean, variance = np.full((2, table.n_sites, table.n_outputs), np.nan)
+        if len(sites):
+            left_out = posterior.leave_out(sets, sites, execution=self.execution)
+            mean[sites], cov = left_out.moments()
+            variance[sites] = np.einsum("mdd->md", cov)
+        return mean, variance
+
+
+def is_exact(observations: Observations, n_members: int) -> bool:
+    """Tell whether there are few enough readings that all of them are left out, exactly."""
+    return n_members ** (1 / 3) * observations.n_readings <= MAX_EXACT
+
+
+def tested_sites(observations: Observations, n_members: int) -> Int[Array, " T"]:
+    """Return the sites whose readings are left out: all of them, or some for each output."""
+    if is_exact(observations, n_members):
+        return np.arange(observations.n_sites)
+    order = pseudo_random_order(observations.x)
+    some = [order[observed[order]][:MAX_TEST_READINGS] for observed in observations.observed]
+    return np.unique(np.concatenate(some))
+
+
+def test_neighbours(D: int) -> int:
+    """Return the number of readings of each output from which a left-out reading is predicted.
+
+    >>> [test_neighbours(D) for D in (3, 20, 100)]
+    [16, 12, 6]
+    """
+    return max(MIN_NEIGHBOURS, min(MAX_NEIGHBOURS, MAX_ROWS // D))
+
+
+def site_sets(observations: Observations) -> Int[Array, "D N"]:
+    """Return labels with which all readings of a site are left out together."""
+    D, N = observations.y.shape
+    return np.tile(np.arange(N), (D, 1))
+
+
+def _rows(like: Array, chosen: Sequence[int]) -> Array:
+    """Return a column that marks the chosen rows of an array."""
+    return np.isin(np.arange(len(like)), chosen)[:, None]

@@ -1,0 +1,338 @@
+"""The weights of the candidates for every question, fitted to left-out readings."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy.spatial import KDTree
+
+from emgpr.kernels import distance_scales
+from emgpr.mixture_weights import gaussian_log_density, stacking_weights
+from emgpr.observations import Observations
+from emgpr.prediction import LMCModel, LMCPosterior
+from emgpr.regression import FittedRegression, RegressionRows, fit_regression
+from emgpr.regression.fit import FAR_READINGS, NEAR_READINGS
+from emgpr.stacking.gaps import N_FOLDS, gap_folds
+from emgpr.stacking.questions import Question, TableQuestion, table_question, typical_spacing
+from emgpr.stacking.scores import LeftOutScores, Table
+from emgpr.stacking.weights import CANDIDATES, CandidateWeights, without_negligible
+
+Array = np.ndarray
+Refit = Callable[[Observations], LMCModel]
+
+MIN_READINGS = 10  # of an output; with fewer, there is no regression
+MAX_READINGS = 500  # of a regression. Larger tables: TEST_READINGS, each with its neighbours
+TEST_READINGS, NEIGHBOURS = 100, 4
+INFLATION_READINGS = 5.0  # that a variance without inflation is worth
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Weights of the candidates: where nothing is known, and for every set of known outputs.
+
+    `known` and `regressions` contain the questions that have been asked so far. If `fixed` is not
+    None, it contains the weights of each output for all sets of known outputs.
+    """
+
+    n_sites: int  # number of training sites, which precede readings at new locations
+    unknown: tuple[CandidateWeights, ...]
+    kernel: str = "matern12"  # of the regressions' residual processes
+    varying: bool = False  # whether coefficients vary with the location
+    couples_outputs: bool = True  # whether the joint model is a candidate
+    n_parameters: int = 0  # of the joint model
+    known: dict[Question, CandidateWeights] = field(default_factory=dict)
+    regressions: dict[Question, FittedRegression] = field(default_factory=dict)
+    fixed: tuple[CandidateWeights | None, ...] = ()
+
+    @property
+    def switches(self) -> bool:
+        """Whether one model predicts each output, as in files of earlier versions.
+
+        Which model it is depends only on whether other outputs are known.
+        """
+        return bool(self.fixed) and all(found is not None for found in self.fixed)
+
+    def reorder(self, columns: Int[Array, " D"]) -> "Stack":
+        """Return the stack of a table in which output d has become column `columns[d]`."""
+
+        def moved(question: Question) -> Question:
+            d, known = question
+            return int(columns[d]), tuple(sorted(int(columns[e]) for e in known))
+
+        at = np.argsort(columns)
+        return replace(
+            self,
+            unknown=tuple(self.unknown[d] for d in at),
+            known={moved(question): found for question, found in self.known.items()},
+            regressions={moved(question): found for question, found in self.regressions.items()},
+            fixed=tuple(self.fixed[d] for d in at) if self.fixed else (),
+        )
+
+    def add(
+        self,
+        scores: LeftOutScores,
+        question: Question,
+        folds: Int[Array, " N"],
+        own_far: Table,
+        joint_far: Table | None = None,
+    ) -> None:
+        """Fit the weights of the candidates for one question.
+
+        `own_far` and `joint_far` are predictions of readings from other folds. Without the latter,
+        the joint model is not a candidate in gaps.
+        """
+        (d, known), table = question, scores.observations
+        read = np.flatnonzero(table.observed[d])
+        if len(read) < MIN_READINGS or table.constant[d]:
+            self.known[question] = self.unknown[d]
+            return
+        x = scaled_locations(scores.posterior, d, self.n_sites)
+        chosen, scored = _regression_rows(x, read, np.isin(read, scores.sites))
+        rows = regression_rows(scores.posterior, question, x, chosen)
+        # Imputed values are smoother than readings, so that errors given them are too small.
+        scored = scored & (rows.imputed == 0)
+        if scored.sum() < MIN_READINGS:
+            self.known[question] = self.unknown[d]
+            return
+        found = fit_regression(
+            self.kernel, rows, table.y[d, chosen], folds[chosen], scored, varying=self.varying
+        )
+        at, y = chosen[scored], table.y[d, chosen[scored]]
+        unknown = [e for e in range(table.n_outputs) if e not in known]
+        near = [_at(scores.own_near, at, d), None, _scored(found.near, scored)]
+        far = [_at(own_far, at, d), None, _scored(found.far, scored)]
+        if self.couples_outputs:
+            near[1] = _at(scores.joint_near(unknown), at, d)
+            far[1] = None if joint_far is None else _at(joint_far, at, d)
+        # At the edges of a gap, the own process is as good as near other readings.
+        distance = _distances_to_folds(x[read], folds[read])[np.searchsorted(read, at)]
+        deep = distance >= np.median(distance)
+        far = [None if moments is None else _scored(moments, deep) for moments in far]
+        inflation = np.array([_inflation(y[deep], moments) for moments in far])
+        inflation[CANDIDATES.index("regression")] = 1.0
+        near_weights, near_scores = _weights(y, near, np.ones(3), scores.penalty, NEAR_READINGS)
+        far_weights, far_scores = _weights(y[deep], far, inflation, 0.0, FAR_READINGS)
+        self.regressions[question] = found.fitted  # before the weights, which refer to it
+        self.known[question] = CandidateWeights(
+            near_weights,
+            far_weights,
+            (typical_spacing(x[read]), float(np.median(distance[deep]))),
+            inflation,
+            np.stack([near_scores, far_scores]),
+        )
+
+
+def fit_stack(
+    posterior: LMCPosterior,
+    scores: LeftOutScores,
+    *,
+    kernel: str = "matern12",
+    varying: bool = False,
+    refit: Refit | None = None,
+    not_stacked: Collection[int] = (),
+) -> Stack:
+    """Fit the weights where nothing is known, and for the question that each output asks.
+
+    `refit` returns the joint model of other readings. The outputs in `not_stacked` are predicted by
+    the joint model alone.
+    """
+    table, coupled = posterior.observations, scores.couples_outputs
+    outputs = [d for d in range(table.n_outputs) if d not in not_stacked]
+    one = CandidateWeights.of_one("joint" if coupled else "own")
+    unknown = tuple(
+        _where_nothing_is_known(scores, d) if coupled and d in outputs else one
+        for d in range(table.n_outputs)
+    )
+    fixed = tuple(None if d in outputs else one for d in range(table.n_outputs))
+    stack = Stack(
+        table.n_sites, unknown, kernel, varying, coupled, scores.n_parameters, fixed=fixed
+    )
+    if table.n_outputs == 1:
+        return stack
+    asked = [
+        table_question(table, d, scaled_locations(posterior, d, table.n_sites)) for d in outputs
+    ]
+    gaps = _Gaps.in_table(posterior, asked)
+    models = []
+    if coupled and refit is not None and gaps.folds:
+        models = [refit(masked) for masked in gaps.masked(table)]
+    folds = np.zeros((table.n_outputs, table.n_sites), int)
+    for one_asked in asked:
+        folds[one_asked.question[0]] = gaps.of_question(posterior, one_asked)
+    own_far, joint_far = scores.own_far(folds), dict[tuple[int, ...], Table]()
+    for shift, (group, of_group) in enumerate(gaps.folds.items() if models else ()):
+        in_order = [models[(fold + shift) % N_FOLDS] for fold in range(N_FOLDS)]
+        joint_far[group] = scores.joint_far(in_order, of_group, group)
+    for one_asked in asked:
+        (d, _), group = one_asked.question, _unknown(one_asked, table.n_outputs)
+        stack.add(scores, one_asked.question, folds[d], own_far, joint_far.get(group))
+    return stack
+
+
+def _unknown(asked: TableQuestion, D: int) -> tuple[int, ...]:
+    """Return the outputs that are not known when a question is asked."""
+    return tuple(d for d in range(D) if d not in asked.question[1])
+
+
+@dataclass(frozen=True)
+class _Gaps:
+    """Folds of all sites for each group of outputs that are missing together in a gap."""
+
+    folds: dict[tuple[int, ...], Int[Array, " N"]]
+
+    @classmethod
+    def in_table(cls, posterior: LMCPosterior, asked: Sequence[TableQuestion]) -> "_Gaps":
+        """Make gaps like those of each group, among the readings of its first output."""
+        table, found = posterior.observations, dict[tuple[int, ...], Int[Array, " N"]]()
+        for one in asked:
+            group = _unknown(one, table.n_outputs)
+            if one.in_gap and group not in found:
+                found[group] = question_folds(posterior, one)
+        return cls(found)
+
+    def of_question(self, posterior: LMCPosterior, asked: TableQuestion) -> Int[Array, " N"]:
+        """Return the folds of all sites for a question."""
+        folds = self.folds.get(_unknown(asked, posterior.n_outputs))
+        return question_folds(posterior, asked) if folds is None else folds
+
+    def masked(self, table: Observations) -> list[Observations]:
+        """Return a table without the readings in each fold; groups begin with different folds."""
+        tables = []
+        for i in range(N_FOLDS):
+            observed = table.observed.copy()
+            for shift, (group, folds) in enumerate(self.folds.items()):
+                observed[np.ix_(group, (folds + shift) % N_FOLDS == i)] = False
+            tables.append(Observations(table.x, np.where(observed, table.y, 0.0), observed))
+        return tables
+
+
+def question_folds(
+    posterior: LMCPosterior, asked: TableQuestion, n_sites: int | None = None
+) -> Int[Array, " N"]:
+    """Make gaps among the readings of an output; other sites belong to the fold of the nearest."""
+    table, d = posterior.observations, asked.question[0]
+    x = scaled_locations(posterior, d, table.n_sites if n_sites is None else n_sites)
+    read = table.observed[d]
+    if not read.any():
+        return np.zeros(table.n_sites, int)
+    folds = gap_folds(x[read], asked.n_missing)
+    return folds[KDTree(x[read]).query(x)[1]]
+
+
+def scaled_locations(posterior: LMCPosterior, d: int, n_sites: int) -> Float[Array, "N P"]:
+    """Return all sites in units of output d: relative to length-scales and to the extent."""
+    return posterior.observations.x / location_unit(posterior, d, n_sites)
+
+
+def location_unit(posterior: LMCPosterior, d: int, n_sites: int) -> Float[Array, " P"]:
+    """Return the unit of each input for output d: its length-scales, if it has several.
+
+    The first `n_sites` sites, those of training, have an extent of one.
+    """
+    assert posterior.independent is not None
+    x = posterior.observations.x[:n_sites]
+    unit = distance_scales(posterior.independent.kernels[d : d + 1], x.shape[1])
+    extent = float(np.linalg.norm(np.ptp(x / unit, axis=0)))
+    return unit * (extent or 1.0)
+
+
+def regression_rows(
+    posterior: LMCPosterior,
+    question: Question,
+    x: Float[Array, "N P"],
+    sites: Int[Array, " n"],
+) -> RegressionRows:
+    """Return the rows of a regression at sites; missing known outputs are imputed."""
+    known, table = np.array(question[1]), posterior.observations
+    if table.observed[np.ix_(known, sites)].all():
+        return RegressionRows.build(x[sites], table.y[np.ix_(known, sites)].T)
+    values, variances = posterior.observations.cached("imputed", lambda: _impute(posterior))
+    return RegressionRows.build(x[sites], values[sites][:, known], variances[sites][:, known])
+
+
+def _impute(posterior: LMCPosterior) -> tuple[Float[Array, "N D"], Float[Array, "N D"]]:
+    """Return the table with missing values predicted by the own processes, and variances."""
+    table = posterior.observations
+    values, variances = table.table, np.zeros((table.n_sites, table.n_outputs))
+    sites = np.flatnonzero(~table.observed.all(axis=0))
+    if len(sites):
+        mean, cov = posterior.without_transfer().predict(table.x[sites]).moments()
+        missing = ~table.observed[:, sites].T
+        values[sites] = np.where(missing, mean, values[sites])
+        variances[sites] = np.where(missing, np.einsum("mdd->md", cov), 0.0)
+    return values, variances
+
+
+def _regression_rows(
+    x: Float[Array, "N P"], read: Int[Array, " n"], tested: Bool[Array, " n"]
+) -> tuple[Int[Array, " m"], Bool[Array, " m"]]:
+    """Return the readings of a regression, and which of them are scored."""
+    if len(read) <= MAX_READINGS:
+        return read, tested
+    some = np.flatnonzero(tested)[:TEST_READINGS]
+    nearest = KDTree(x[read]).query(x[read[some]], k=range(1, NEIGHBOURS + 2))[1]
+    chosen = np.unique(np.concatenate([some, nearest.ravel()]))
+    return read[chosen], np.isin(chosen, some)
+
+
+def _where_nothing_is_known(scores: LeftOutScores, d: int) -> CandidateWeights:
+    """Fit the weights of an output's own process and the joint model at other sites."""
+    table = scores.observations
+    at = scores.sites[table.observed[d, scores.sites]]
+    if table.constant[d] or not len(at):
+        return CandidateWeights.of_one("joint")
+    near = [_at(scores.own_near, at, d), _at(scores.joint_near(), at, d), None]
+    weights, found = _weights(table.y[d, at], near, np.ones(3), scores.penalty, NEAR_READINGS)
+    return CandidateWeights(weights, weights, log_scores=np.stack([found, np.full(3, np.nan)]))
+
+
+def _weights(
+    y: Float[Array, " n"],
+    candidates: Sequence[tuple[Array, Array] | None],
+    inflation: Float[Array, " 3"],
+    penalty: float,
+    n_readings: float,
+) -> tuple[Float[Array, " 3"], Float[Array, " 3"]]:
+    """Return weights and mean log densities of the candidates; None means no candidate."""
+    weights, means = np.zeros(3), np.full(3, np.nan)
+    used = [c for c, moments in enumerate(candidates) if moments is not None]
+    density = np.column_stack(
+        [
+            gaussian_log_density(y, moments[0], inflation[c] * moments[1])
+            for c, moments in enumerate(candidates)
+            if moments is not None
+        ]
+    )
+    density[:, [CANDIDATES[c] == "joint" for c in used]] -= penalty
+    equal = np.full(len(used), 1.0 / len(used))
+    weights[used] = without_negligible(stacking_weights(density, equal, n_readings))
+    means[used] = density.mean(axis=0)
+    return weights, means
+
+
+def _inflation(y: Float[Array, " n"], moments: tuple[Array, Array] | None) -> float:
+    """Return the factor by which the variances of left-out readings are too small, at least 1."""
+    if moments is None or not len(y):
+        return 1.0
+    ratio = float(np.mean((y - moments[0]) ** 2 / moments[1]))
+    n, prior = FAR_READINGS, INFLATION_READINGS
+    return max(1.0, (n * ratio + prior) / (n + prior))
+
+
+def _distances_to_folds(x: Float[Array, "n P"], folds: Int[Array, " n"]) -> Float[Array, " n"]:
+    """Return the distance from each reading to the nearest one in another fold; 0 if none is."""
+    distance = np.zeros(len(x))
+    for fold in np.unique(folds):
+        inside = folds == fold
+        if not inside.all():
+            distance[inside] = KDTree(x[~inside]).query(x[inside])[0]
+    return distance
+
+
+def _at(table: Table, sites: Int[Array, " n"], d: int) -> tuple[Array, Array]:
+    return table[0][sites, d], table[1][sites, d]
+
+
+def _scored(moments: tuple[Array, Array], scored: Bool[Array, " n"]) -> tuple[Array, Array]:
+    return moments[0][scored], moments[1][scored]
