@@ -1,6 +1,7 @@
 """Fits in processes of their own, for tests that end them.
 
-`python long_fit.py KIND FOLDER` prints "begun" and fits with the checkpoint FOLDER/fit.ck.
+`python long_fit.py KIND FOLDER` prints "begun" and fits with the checkpoint FOLDER/fit.ck. Searches
+of the endless kinds do not end; each process that runs one makes a file in the folder SEARCHES.
 
 `python long_fit.py KIND FOLDER KILLS` fits without interruption, and then with a checkpoint after
 being killed so many times: at random moments, and at last as soon as results were stored. It writes
@@ -20,7 +21,7 @@ from time import monotonic, sleep
 import numpy as np
 
 from emgpr import EMGPR, checkpoint
-from emgpr.weights import fit
+from emgpr.weights import fit, vecchia
 
 MODELS = {
     "paper": (lambda **more: EMGPR.paper(batch_size=12, random_state=1, **more), 216),
@@ -55,7 +56,7 @@ def results(model, X):
         "history": np.array([stage.log_likelihood for stage in model.history_]),
         "log_likelihood": np.array(model.log_marginal_likelihood_value_),
         "sites": np.concatenate(model.batches_),
-        "alone": np.array([str(sorted(model.alone_.items()))]),
+        "stacking": model.stacking_weights_.to_numpy(),
         "n_iter": np.array(model.n_iter_),
         "mean": mean,
         "std": std,
@@ -64,6 +65,7 @@ def results(model, X):
 
 def never_ending(*given, **settings):
     """Stand in for a search: steps of a fraction of a second for ten minutes."""
+    Path(os.environ["SEARCHES"], str(os.getpid())).touch()
     began = monotonic()
     while monotonic() < began + 600:
         np.linalg.inv(np.eye(300))
@@ -138,7 +140,7 @@ if __name__ == "__main__":  # doctests import this module
         kill_and_resume(kind, Path(folder), int(kills[0]))
     else:
         if kind == "endless":
-            sys.modules["emgpr.weights.joint"].minimize = never_ending
+            vecchia.fit_jointly = never_ending
         if kind == "endless workers":
             fit._fit = never_ending
         print("begun", flush=True)

@@ -18,15 +18,15 @@ pytestmark = [
 ]
 
 
-def run(*arguments):
+def run(kind, folder, *more):
     """Return the process of the script, in a group of its own."""
     return subprocess.Popen(
-        [sys.executable, SCRIPT, *map(str, arguments)],
+        [sys.executable, SCRIPT, kind, str(folder), *map(str, more)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        env=os.environ | {"OMP_NUM_THREADS": "1", "SEARCHES": str(folder / "searches")},
     )
 
 
@@ -40,6 +40,13 @@ def test_a_fit_that_is_killed_and_resumed_ends_with_the_same_bits(kind, kills, t
         assert one.files == other.files
         for name in one.files:
             np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+
+
+def wait(process, is_ready):
+    """Wait until something is ready; fail if the process ends before."""
+    while not is_ready():
+        assert process.poll() is None, f"The fit ended by itself. {process.stderr.read()}"
+        time.sleep(0.05)
 
 
 def descendants(pid):
@@ -58,19 +65,15 @@ def is_alive(pid):
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")
-@pytest.mark.parametrize("kind", ["endless", "endless workers"])
-def test_ctrl_c_ends_a_fit_and_its_workers_promptly_and_says_how_to_resume(kind, tmp_path):
-    path = tmp_path / "fit.ck"
+@pytest.mark.parametrize(("kind", "n_searches"), [("endless", 1), ("endless workers", 2)])
+def test_ctrl_c_ends_a_fit_and_its_workers_promptly_and_says_how_to_resume(
+    kind, n_searches, tmp_path
+):
+    path, searches = tmp_path / "fit.ck", tmp_path / "searches"
+    searches.mkdir()
     process = run(kind, tmp_path)
     assert process.stdout.readline() == "begun\n", process.stderr.read()
-    while not path.exists():
-        time.sleep(0.05)
-    empty = path.stat().st_size
-    while path.stat().st_size <= empty:
-        time.sleep(0.05)
-    while kind == "endless workers" and len(descendants(process.pid)) < 2:
-        time.sleep(0.05)
-    time.sleep(0.5)
+    wait(process, lambda: len(list(searches.iterdir())) >= n_searches)
     workers = descendants(process.pid)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the whole group
     start = time.monotonic()
