@@ -2,10 +2,11 @@
 Long gaps in a series and in a map
 ==================================
 
-A sensor fails for half of a week, and a metal was not analysed in a third of a region, while other
-outputs are known there. `EMGPR` mixes three models: the output's own process, the joint model of
-all outputs, and a regression on the outputs that are known at the location. Their weights depend on
-how far the output's own readings are.
+This example fills two gaps in which other outputs are known: a sensor fails for half of a week, and
+a metal was not analysed in a third of a region. The prediction of `EMGPR` is a weighted mixture of
+three models: the output's own process (a Gaussian process of this output alone), the joint model of
+all outputs, and a regression on the outputs that are known at the location. The weights depend on
+the distance from the output's own readings.
 """
 
 import matplotlib.pyplot as plt
@@ -29,8 +30,8 @@ times = pd.DataFrame({"hour": hours})
 model = EMGPR(random_state=0).fit(times, series)
 
 # %%
-# The readings of the other two sensors are part of the table, so that they are used without being
-# passed again. `explain=True` adds the weights of the three models.
+# The readings of the other two sensors are in the training table, so they need not be passed again.
+# `explain=True` adds columns with the weights of the three models.
 
 filled = model.predict_frame(times, quantiles=[0.025, 0.975], explain=True)
 fig, (top, bottom) = plt.subplots(
@@ -51,7 +52,8 @@ bottom.set(xlabel="hour", ylabel="weight", ylim=(0, 1), xlim=(0, 167))
 bottom.legend(ncols=3, fontsize="small", loc="lower left")
 
 # %%
-# The same in space: cadmium is withheld in the western third of the Jura sites.
+# The second gap is spatial: cadmium is withheld in the western third of the training sites of the
+# Jura data.
 
 jura = load_jura()
 sites, metals = jura.train[list(jura.coordinates)], jura.train[["Cd", "Ni", "Zn"]].copy()
