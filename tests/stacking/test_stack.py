@@ -322,6 +322,30 @@ def test_missing_known_outputs_are_imputed_by_their_own_processes(fitted):
     assert ((rows.imputed > 0) == missing.any(axis=1)).all()
 
 
+def test_only_the_sites_of_a_regression_are_imputed(fitted, monkeypatch):
+    """Sites are predicted once, with the same result in any order."""
+    made, posterior = fitted
+    fresh = LMCPosterior.predict
+    asked = []
+
+    def counted(self, x, *args, **settings):
+        asked.append(len(x))
+        return fresh(self, x, *args, **settings)
+
+    monkeypatch.setattr(LMCPosterior, "predict", counted)
+    joint = lmc_posterior(made.table(made.Y))
+    x, question = scaled_locations(posterior, 2, 40), (2, (0, 1))
+    missing = np.flatnonzero(np.isnan(made.Y[:, :2]).any(axis=1))
+    regression_rows(joint, question, x, missing[:3])
+    some = regression_rows(joint, question, x, missing)
+    again = regression_rows(joint, question, x, missing[::-1])
+    assert asked == [3, len(missing) - 3]
+    assert_array_equal(again.z[::-1], some.z)
+    expected = regression_rows(posterior, question, x, missing)
+    assert_allclose(some.z, expected.z, rtol=1e-12)
+    assert_allclose(some.imputed, expected.imputed, rtol=1e-12)
+
+
 def test_columns_can_be_reordered_and_put_back(fitted):
     _, posterior = fitted
     stack, columns = posterior.stack, np.array([2, 0, 1])

@@ -20,6 +20,7 @@ Array = np.ndarray
 MAX_CENTRES, ROWS_PER_CENTRE = 20, 5
 SMOOTH_SCALE = 1.5  # length-scale, in standard deviations of the known outputs
 NUGGET = 1e-6  # added to the covariance of the centres
+TIE = 1e-9  # relative difference up to which two distances are equal
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,11 @@ def _spread(z: Float[Array, "n k"], n: int) -> Int[Array, " c"]:
     """Return up to n rows: the most central one, then always the one farthest from the others."""
     chosen: list[int] = []
     distance = np.full(len(z), np.inf)
-    current = int(np.argmin(((z - np.median(z, axis=0)) ** 2).sum(axis=1)))
+    from_centre = ((z - np.median(z, axis=0)) ** 2).sum(axis=1)
+    # Two rows are equally central if there is one known output and an even number of rows. The
+    # choice between them must not depend on their order.
+    central = np.flatnonzero(from_centre <= (1 + TIE) * from_centre.min())
+    current = int(central[np.lexsort(z[central].T)[-1]])
     while len(chosen) < n and distance[current] > 0:
         chosen.append(current)
         distance = np.minimum(distance, ((z - z[current]) ** 2).sum(axis=1))

@@ -247,21 +247,40 @@ def regression_rows(
     known, table = np.array(question[1]), posterior.observations
     if table.observed[np.ix_(known, sites)].all():
         return RegressionRows.build(x[sites], table.y[np.ix_(known, sites)].T)
-    values, variances = posterior.observations.cached("imputed", lambda: _impute(posterior))
-    return RegressionRows.build(x[sites], values[sites][:, known], variances[sites][:, known])
+    values, variances = table.cached("imputed", lambda: _Imputed.none(table)).at(posterior, sites)
+    return RegressionRows.build(x[sites], values[:, known], variances[:, known])
 
 
-def _impute(posterior: LMCPosterior) -> tuple[Float[Array, "N D"], Float[Array, "N D"]]:
-    """Return the table with missing values predicted by the own processes, and variances."""
-    table = posterior.observations
-    values, variances = table.table, np.zeros((table.n_sites, table.n_outputs))
-    sites = np.flatnonzero(~table.observed.all(axis=0))
-    if len(sites):
-        mean, cov = posterior.without_transfer().predict(table.x[sites]).moments()
-        missing = ~table.observed[:, sites].T
-        values[sites] = np.where(missing, mean, values[sites])
-        variances[sites] = np.where(missing, np.einsum("mdd->md", cov), 0.0)
-    return values, variances
+@dataclass(frozen=True)
+class _Imputed:
+    """The table with missing values predicted by the own processes, at the sites asked for so far.
+
+    The arrays are filled when sites are asked for, since regressions of large tables use few sites.
+    Threads can share them: a site is marked after its rows have been written.
+    """
+
+    values: Float[Array, "N D"]
+    variances: Float[Array, "N D"]
+    imputed: Bool[Array, " N"]
+
+    @classmethod
+    def none(cls, table: Observations) -> "_Imputed":
+        """Return the table before anything is imputed."""
+        return cls(table.table, np.zeros(table.table.shape), np.all(table.observed, axis=0))
+
+    def at(
+        self, posterior: LMCPosterior, sites: Int[Array, " n"]
+    ) -> tuple[Float[Array, "n D"], Float[Array, "n D"]]:
+        """Return values and variances at sites."""
+        new = np.unique(sites[~self.imputed[sites]])
+        if len(new):
+            table = posterior.observations
+            mean, cov = posterior.without_transfer().predict(table.x[new]).moments()
+            missing = ~table.observed[:, new].T
+            self.values[new] = np.where(missing, mean, self.values[new])
+            self.variances[new] = np.where(missing, np.einsum("mdd->md", cov), 0.0)
+            self.imputed[new] = True
+        return self.values[sites], self.variances[sites]
 
 
 def _regression_rows(

@@ -8,7 +8,9 @@ reading is predicted from all others with the residual (Pz)_i / P_ii and the var
 that one inverse is enough for all candidates. The factor c is estimated for each candidate. The
 score is the log density of the readings in original units, including the Jacobian, minus Akaike's
 penalty of one for each parameter of the transform. With this penalty, the normal score, which has
-many knots, can be compared with the log, which has no parameters.
+many knots, can be compared with the log, which has no parameters. The normal score is not a
+candidate if more than half of the readings repeat others, as prices do: its density is then high at
+the repeated values, even if its predictions are worse.
 
 Candidates are ordered by simplicity: None (no transform), the log, then the others. The choice is
 the simplest candidate whose score is at most two standard errors below the best score. If None is
@@ -45,6 +47,7 @@ Array = np.ndarray
 
 MAX_SITES = 400  # number of sites used to compare transforms
 MIN_READINGS = 20  # An output with fewer readings is not transformed.
+MIN_DISTINCT = 0.5  # share of distinct readings, without which the normal score is not a candidate
 FIT_SITES = 200  # number of these sites used to fit the length-scale and the noise
 N_RESTARTS, MAX_ITER = 3, 30  # for the optimisation in each fit
 MAX_ROUNDS = 4  # number of times that the choices are revised
@@ -119,15 +122,19 @@ def candidates(values: Float[Array, " n"], bounds: Interval | None) -> list[str 
     [None, 'log', 'softplus', 'yeo-johnson', 'normal-score']
     >>> candidates(np.arange(30.0), NON_NEGATIVE)
     ['softplus', 'yeo-johnson', 'normal-score']
+    >>> candidates(np.arange(90.0) // 3 - 9.0, None)
+    [None, 'yeo-johnson']
     """
     if len(values) < MIN_READINGS or is_constant(values[:, None])[0]:
         return [None if bounds is None else "softplus"]
+    inside = values if bounds is None else values[(values > bounds[0]) & (values < bounds[1])]
+    normal_score = ["normal-score"] if len(np.unique(inside)) >= MIN_DISTINCT * len(inside) else []
     if bounds is None:
-        return [None, "yeo-johnson", "normal-score"]
+        return [None, "yeo-johnson", *normal_score]
     takes_log: list[str | None] = (
         [None, "log"] if bounds == NON_NEGATIVE and values.min() > 0 else []
     )
-    return [*takes_log, "softplus", "yeo-johnson", "normal-score"]
+    return [*takes_log, "softplus", "yeo-johnson", *normal_score]
 
 
 @dataclass(frozen=True)
@@ -139,6 +146,7 @@ class _Candidates:
     values: Float[Array, " n"]
     scalers: list[OutputScaler]  # empty if there is a single candidate, which needs no score
     z: Float[Array, "n C"]
+    normal_scores: Float[Array, " n"] | None  # to which the kernel is fitted
 
     @classmethod
     def fit(cls, y: Float[Array, " N"], bounds: Interval | None) -> "_Candidates":
@@ -147,24 +155,18 @@ class _Candidates:
         values = y[measured]
         names = candidates(values, bounds)
         if len(names) == 1:
-            return cls(names, measured, values, [], np.empty((len(values), 0)))
+            return cls(names, measured, values, [], np.empty((len(values), 0)), None)
         unit = mean_and_std(values[:, None])[1][0]  # In other units, densities could overflow.
         values = values / unit
         if bounds is not None:
             bounds = bounds[0] / unit, bounds[1] / unit
-        scalers = [
+        *scalers, of_scores = [
             OutputScaler.fit(values[:, None], name, bounds=None if name is None else bounds)
-            for name in names
+            for name in [*names, "normal-score"]
         ]
         z = [scaler.standardise(values[:, None])[:, 0] for scaler in scalers]
-        return cls(names, measured, values, scalers, np.column_stack(z))
-
-    @property
-    def normal_scores(self) -> Float[Array, " N"]:
-        """Normal scores of the readings, and NaN for missing readings."""
-        scores = np.full(len(self.measured), np.nan)
-        scores[self.measured] = self.z[:, self.names.index("normal-score")]
-        return scores
+        normal_scores = of_scores.standardise(values[:, None])[:, 0]
+        return cls(names, measured, values, scalers, np.column_stack(z), normal_scores)
 
 
 class _ExactOnSomeSites(Exact):
@@ -178,12 +180,15 @@ def _fit_scores(
     X: Float[Array, "N P"], outputs: Sequence[_Candidates], execution: Execution
 ) -> list[Latent | None]:
     """Fit a kernel and a noise variance to the normal scores of outputs with several candidates."""
-    scores = [output.normal_scores for output in outputs if output.scalers]
-    if not scores:
+    compared = [output for output in outputs if output.scalers]
+    if not compared:
         return [None] * len(outputs)
+    scores = np.full((len(X), len(compared)), np.nan)
+    for column, output in zip(scores.T, compared, strict=True):
+        column[output.measured] = output.normal_scores
     fitted = fit_latents(
-        Observations.from_table(X, np.column_stack(scores)),
-        [Matern(nu=0.5)] * len(scores),
+        Observations.from_table(X, scores),
+        [Matern(nu=0.5)] * len(compared),
         _ExactOnSomeSites(),
         n_restarts=N_RESTARTS,
         max_iter=MAX_ITER,
