@@ -103,6 +103,25 @@ def test_heavy_tails_and_two_modes_are_transformed():
     assert choose_transforms(X, 3 * np.sign(f) + noise) != [None]
 
 
+def test_outputs_with_the_same_two_modes_are_chosen_together():
+    """One output alone gets its normal score; a linear relation with others is worth more.
+
+    From the normal scores of all outputs, no change of a single one is better.
+    """
+    X, f = gaussian_outputs(0, N=80)
+    noise = np.random.default_rng(0).normal(size=(80, 4))
+    Y = f + 3 * np.sign(f) + 0.02 * noise
+    assert choose_transforms(X, Y[:, :1]) == ["normal-score"]
+    assert choose_transforms(X, Y) == [None] * 4
+
+
+def test_repeated_readings_have_no_normal_score():
+    X, f = gaussian_outputs(0, N=80)
+    prices = np.round(f + 3 * np.sign(f))
+    assert choose_transforms(X, f + 3 * np.sign(f)) == ["normal-score"]
+    assert choose_transforms(X, prices)[0] != "normal-score"
+
+
 def test_of_many_sites_those_with_most_readings_are_used(monkeypatch):
     """The others, with one reading each, have a different distribution."""
     monkeypatch.setattr(automatic, "MAX_SITES", 30)

@@ -22,7 +22,9 @@ The transforms of the outputs are not chosen independently of each other. The re
 outputs at a site should be jointly Gaussian, since otherwise the model cannot use their
 correlations. The comparison therefore uses the joint density of the readings at a site, which
 includes the correlations of the residuals. The choices are revised for one output after the other
-until none of them changes.
+until none of them changes. This can end in a combination in which no single change is better,
+although several are. The revision therefore starts from the simplest candidate of every output, and
+from the one with the best score. The second result is chosen only if it is significantly better.
 """
 
 from collections.abc import Sequence
@@ -100,15 +102,14 @@ def choose_transforms(
         zip([X] * len(outputs), outputs, _fit_scores(X, outputs, execution), strict=True)
     )
     scores = parallel_map(_score_candidates, problems, execution, label="Transforms: outputs")
-    chosen = [
+    simplest = [next(iter(by_name)) for by_name in scores]
+    best = [
         max(by_name, key=lambda name: np.nansum(by_name[name].log_density)) for by_name in scores
     ]
-    for _ in range(MAX_ROUNDS):
-        before = list(chosen)
-        for d in range(len(chosen)):
-            chosen[d] = _simplest(scores, chosen, d)
-        if chosen == before:
-            break
+    chosen, other = (_revise(scores, start) for start in (simplest, best))
+    lead = paired_difference(_joint_density(scores, other), _joint_density(scores, chosen))
+    if lead.mean > 2 * lead.standard_error:
+        chosen = other
     return [
         "softplus" if name is None and bound is not None else name
         for name, bound in zip(chosen, bounds, strict=True)
@@ -236,11 +237,22 @@ def leave_one_out(
     return residuals, factor / precision
 
 
+def _revise(scores: list[Scores], start: list[str | None]) -> list[str | None]:
+    """Choose the candidate of one output after the other, given those of the others."""
+    chosen = list(start)
+    for _ in range(MAX_ROUNDS):
+        before = list(chosen)
+        for d in range(len(chosen)):
+            chosen[d] = _simplest(scores, chosen, d)
+        if chosen == before:
+            break
+    return chosen
+
+
 def _simplest(scores: list[Scores], chosen: list[str | None], d: int) -> str | None:
     """Return the simplest candidate for output d that is not significantly worse than the best."""
     densities = {
-        name: _joint_log_density([scores[i][c if i != d else name] for i, c in enumerate(chosen)])
-        for name in scores[d]
+        name: _joint_density(scores, [*chosen[:d], name, *chosen[d + 1 :]]) for name in scores[d]
     }
     best = max(densities, key=lambda name: float(densities[name].sum()))
 
@@ -249,6 +261,11 @@ def _simplest(scores: list[Scores], chosen: list[str | None], d: int) -> str | N
         return name == best or lead.mean <= 2 * lead.standard_error
 
     return next(filter(as_good_as_best, densities))
+
+
+def _joint_density(scores: list[Scores], chosen: list[str | None]) -> Float[Array, " n"]:
+    """Return the joint log density of the readings at each site, for one candidate per output."""
+    return _joint_log_density([of[name] for of, name in zip(scores, chosen, strict=True)])
 
 
 def _joint_log_density(scores: list[LeftOutScores]) -> Float[Array, " n"]:
