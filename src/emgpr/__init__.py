@@ -13,7 +13,7 @@ The steps of the method (Ruan & Miller 2017), and the packages that implement th
 `EMGPR` implements this method as a scikit-learn estimator. `EMGPR.paper()` is the published method,
 without the joint optimisation. `OnePassGP` fits the same model in one pass over any number of
 sites. `ConditionalGP` predicts an output from the outputs known at the same location
-(`emgpr.conditional`). `CMOGP` smooths the latent processes differently for each output
+(`emgpr.regression`). `CMOGP` smooths the latent processes differently for each output
 (`emgpr.convolution`), `GPRN` lets correlations change over the region
 (`emgpr.regression_network`), and `CoKriging` fits variograms (`emgpr.cokriging`).
 """

@@ -1,5 +1,7 @@
 """CoKriging as an estimator: the family's methods, its attributes, and what it refuses."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -153,6 +155,48 @@ def test_a_range_at_its_bound_is_reported():
     with pytest.warns(ConvergenceWarning, match="a range ended at its bound"):
         model = CoKriging("spherical", output_transform=None, output_bounds=None).fit(x[:, None], y)
     assert not model.converged_
+
+
+def series(seed=0):
+    """Three noisy series of which two have gaps, at different places."""
+    rng = np.random.default_rng(seed)
+    x = np.sort(rng.uniform(0, 10, size=(40, 1)), axis=0)
+    signal = np.sin(x) + 0.5 * np.sin(2.7 * x)
+    Y = signal * [1.0, 1.3, 1.6] + np.cos(x) * [0.0, 0.4, 0.8] + 0.1 * rng.normal(size=(40, 3))
+    Y[13:20, 0] = Y[::5, 2] = np.nan
+    return x, Y
+
+
+def test_readings_without_a_nugget_are_reported():
+    """Noisy readings of outputs measured at different sites, whose fitted nuggets are zero."""
+    x, Y = series()
+    with pytest.warns(UserWarning, match="The nuggets of all outputs are zero"):
+        model = CoKriging().fit(x, Y)
+    assert model.cross_validate(by="output").summary()["coverage"].mean() < 0.8
+    with warnings.catch_warnings(action="error"):
+        CoKriging().fit(x, Y[:, 1])  # a single output is not predicted from others
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "x",
+    [
+        [[0.0], [1.0]],
+        [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]],
+        [[0.0], [0.0], [1.0], [1.0]],
+    ],
+    ids=["two sites", "corners of a square", "two locations"],
+)
+def test_few_sites_are_within_the_longest_lag(x):
+    Y = np.random.default_rng(0).normal(size=(len(x), 2))
+    model = CoKriging(output_transform=None, output_bounds=None).fit(x, Y)
+    assert np.isfinite(model.predict(x, return_std=True)).all()
+
+
+def test_a_longest_lag_without_pairs_is_refused():
+    x, Y = series()
+    with pytest.raises(ValueError, match=r"max_lag=1e-09, but the two closest sites are"):
+        CoKriging(max_lag=1e-9).fit(x, Y)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,10 @@ from emgpr.persistence import ModelFileError
 from tests.model_files.corruption import assert_harmless
 from tests.simulated import smooth_table
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:The nuggets of all outputs are zero"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ MAX_SITES = 1500  # from which variograms are computed: a million pairs
 # neighbours usually are, fewer. In a sampling design with clusters, they determine the nugget.
 CLOSEST_PAIRS = 50
 LONGEST_LAG, WIDEST_SHORT_BIN = 0.5, 0.2  # relative to the extent, and to the longest lag
+MIN_SHORT_BIN = 1e-6  # relative to the longest lag, if most sites are at the same location
 
 
 @dataclass(frozen=True)
@@ -85,14 +86,23 @@ class EmpiricalVariograms:
 def distance_bins(x: Float[Array, "N P"], n_lags: int, max_lag: float | None = None) -> Lags:
     """Divide the pairs of sites into bins whose edges are on a log scale.
 
+    By default, the bins reach to half the extent, and at least to the two closest sites.
+
     >>> distance_bins(np.arange(100.0)[:, None], 4).edges.round(1)
     array([ 0. ,  1. ,  3.7, 13.5, 49.5])
     """
     distance = pdist(x)
     spacing, extent = typical_distances(x)
-    longest = LONGEST_LAG * extent if max_lag is None else max_lag
     apart = distance[distance > 0]
+    closest = float(apart.min())
+    if max_lag is not None and max_lag < closest:
+        raise ValueError(
+            f"max_lag={max_lag:g}, but the two closest sites are {closest:g} apart, so that there "
+            "are no pairs of sites for the variograms; expected a larger max_lag."
+        )
+    longest = max(LONGEST_LAG * extent, closest) if max_lag is None else max_lag
     n = min(CLOSEST_PAIRS, len(apart)) - 1
     shortest = min(float(np.partition(apart, n)[n]), spacing, WIDEST_SHORT_BIN * longest)
+    shortest = max(shortest, MIN_SHORT_BIN * longest)
     edges = np.append(0.0, np.geomspace(shortest, longest, n_lags))
     return Lags.binned(len(x), distance, edges)

@@ -27,6 +27,8 @@ from emgpr.user_warnings import warn
 
 Array = np.ndarray
 
+NO_NUGGET = 1e-5  # relative to the variance of an output
+
 
 @dataclass(frozen=True)
 class CoKrigingSummary:
@@ -69,6 +71,7 @@ def fit_cokriging(
     fitted = fit_variograms(observations, kernels, n_lags, max_lag)
     if fitted.message:
         warn(f"Variograms: {fitted.message}.", ConvergenceWarning)
+    _warn_without_nugget(fitted.model, observations)
     variances = mean_variance * output_variances(observations)
     summary = CoKrigingSummary(fitted.misfit, not fitted.message, fitted.n_iter, variances)
     posterior = cokriging_posterior(
@@ -80,6 +83,19 @@ def fit_cokriging(
         conditioning = bounded_conditioning(settings.conditioning, observations)
     posterior = replace(posterior, conditioning=conditioning)
     return FittedCoKriging(scaler, fitted.model, posterior, summary)
+
+
+def _warn_without_nugget(model: VariogramModel, observations: Observations) -> None:
+    """Warn if no output has a nugget, so that predictions from other outputs are too certain."""
+    varies = ~observations.constant & (observations.observed.sum(axis=1) > 1)
+    share = np.diagonal(model.nugget)[varies] / output_variances(observations)[varies]
+    if len(share) > 1 and (share < NO_NUGGET).all():
+        warn(
+            "The nuggets of all outputs are zero, so that readings are treated as exact. If they "
+            "are not, intervals are far too narrow where other outputs are known. Compare the "
+            'coverage in cross_validate(by="output"), and use EMGPR if it is low. Variograms of '
+            "outputs that were measured at different sites often have this fault."
+        )
 
 
 def cokriging_posterior(

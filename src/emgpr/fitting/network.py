@@ -22,6 +22,7 @@ from emgpr.parallel import Execution
 from emgpr.parameter_checks import check_kernel
 from emgpr.regression_network import (
     MAX_SITES,
+    Moments,
     NetworkKernels,
     NetworkPosterior,
     NetworkProblem,
@@ -87,13 +88,15 @@ def fit_gprn(
             "rounds; increase max_iter.",
             ConvergenceWarning,
         )
-    at = order.positions
+    at, given = order.positions, fitted.state.given
+    # As in a model file: another memory layout would change the rounding of predictions.
+    given = Moments(np.ascontiguousarray(given.mean), np.ascontiguousarray(given.cov))
     reordered = observations.select_outputs(at)
     posterior = NetworkPosterior(
         reordered,
         kernels,
         fitted.state.parameters.select_outputs(at),
-        fitted.state.given,
+        given,
         independent_model([latents[d] for d in at], reordered),
     )
     summary = NetworkSummary(best.bound, best.converged, best.n_iter, fitted.searches)
