@@ -11,6 +11,9 @@ pytestmark = pytest.mark.slow
 
 UNFITTED = 1e-6  # tolerance where nothing is learned; a GeoTIFF has 32 bits
 SIX_DIGITS = 1e-5  # of predictions in text files, which had all digits
+# The joint optimisation of the default fit ends at one of two points near the maximum, depending on
+# the kernels that the BLAS library has for the processor: an error of 0.4058 or 0.4078.
+PRINTED = {"demo": 1e-2}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -26,6 +29,7 @@ def test_a_command_does_what_it_did(name, tmp_path):
     printed = f"{name}: printed"
     frozen = {what: one for what, one in frozen.items() if what.startswith(f"{name}: ")}
     assert differences(found, frozen, tolerance, lambda what: what != printed) == []
+    tolerance = PRINTED.get(name, tolerance)
     assert_printed(json.loads(found[printed]), json.loads(frozen[printed]), tolerance)
 
 

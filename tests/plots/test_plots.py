@@ -122,6 +122,7 @@ def test_weights_and_shares_are_drawn_of_a_model_that_keeps_no_readings():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:The nuggets of all outputs are zero")
 @pytest.mark.parametrize(
     "model",
     [CMOGP(n_restarts=1, max_iter=3, random_state=0), CoKriging([Spherical(0.4, "fixed")])],

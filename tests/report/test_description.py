@@ -12,7 +12,10 @@ from emgpr.report.charts import operations_per_node
 from emgpr.report.description import describe
 from tests.simulated import smooth_table
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:The nuggets of all outputs are zero"),
+]
 X, Y = smooth_table(np.random.default_rng(0), N=40)
 
 
