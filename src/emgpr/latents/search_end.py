@@ -40,7 +40,7 @@ def describe_end(
 ) -> str:
     """Describe why a search did not converge or which bounds it reached ("" if neither).
 
-    `only_noise` tells whether white noise is more likely than the fitted process; `setting` is the
+    `only_noise` is True if white noise is more likely than the fitted process; `setting` is the
     name of the parameter that limits the search.
     """
     if not np.isfinite(end.value[0]):

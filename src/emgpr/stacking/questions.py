@@ -19,7 +19,7 @@ GAP_DISTANCE = 3.0  # distance from an output's readings in a gap, relative to t
 class TableQuestion:
     """The question that the missing readings of an output in a table ask most often.
 
-    `n_missing` is the number of these missing readings. `in_gap` tells whether they are far from
+    `n_missing` is the number of these missing readings. `in_gap` is True if they are far from
     the output's other readings. Without missing readings, all other outputs are known.
     """
 
