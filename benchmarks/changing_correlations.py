@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from emgpr import EMGPR, GPRN, ICM, LMC, SLFM
+from emgpr import EMGPR, GPRN, ICM, LMC
 from emgpr.estimators import GPRegressor
 from emgpr.experiments.tables import markdown_table
 
@@ -25,8 +25,7 @@ SETTINGS = {"output_transform": None, "output_bounds": None}
 LINEAR = {"n_latents": 2, "kernel": "rbf", **SETTINGS}
 MODELS: dict[str, Callable[[int], GPRegressor]] = {
     "GPRN": lambda seed: GPRN(random_state=seed, **SETTINGS),
-    "LMC": lambda seed: LMC(random_state=seed, **LINEAR),
-    "SLFM": lambda seed: SLFM(random_state=seed, **LINEAR),
+    "LMC of rank 1 (= SLFM)": lambda seed: LMC(random_state=seed, **LINEAR),
     "ICM": lambda seed: ICM("rbf", rank=2, random_state=seed, **SETTINGS),
     "EMGPR": lambda seed: EMGPR(random_state=seed, **SETTINGS),
 }

@@ -163,7 +163,7 @@ def test_too_many_sites_are_refused(monkeypatch):
 
 def test_other_kernels_and_equal_noise():
     kernels = {"kernel": "matern32", "weight_kernel": Matern(0.5, "fixed", nu=2.5)}
-    with pytest.warns(ConvergenceWarning, match="did not converge within max_iter=1 rounds"):
+    with pytest.warns(ConvergenceWarning, match="did not converge within max_iter=1 iterations"):
         found = GPRN(**kernels, equal_noise=True, max_iter=1, n_restarts=1, random_state=0).fit(
             X, Y[["a", "b"]]
         )

@@ -37,7 +37,7 @@ REFUSED = [
     ({"noise": True}, "noise=True"),
     (
         {"noise": "correlated", "refine": 0},
-        'noise="correlated" cannot be.*set refine="joint", or noise="indep',
+        'noise="correlated" is estimated only by.*set refine="joint", or noise="indep',
     ),
     ({"noise": "correlated", "refine": -1}, "refine=-1"),
     ({"prior": "strong"}, "prior='strong'; expected one of 'weak', None"),

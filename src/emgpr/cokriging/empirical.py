@@ -98,7 +98,7 @@ def distance_bins(x: Float[Array, "N P"], n_lags: int, max_lag: float | None = N
     if max_lag is not None and max_lag < closest:
         raise ValueError(
             f"max_lag={max_lag:g}, but the two closest sites are {closest:g} apart, so that there "
-            "are no pairs of sites for the variograms; expected a larger max_lag."
+            f"are no pairs of sites for the variograms; set max_lag to at least {closest}."
         )
     longest = max(LONGEST_LAG * extent, closest) if max_lag is None else max_lag
     n = min(CLOSEST_PAIRS, len(apart)) - 1

@@ -107,8 +107,8 @@ class ConvolvedCovariance:
     def with_least_widths(self) -> "ConvolvedCovariance":
         """Return the same covariance with the smallest possible widths.
 
-        If all v_d are reduced by δ and all λ_q increased by 2δ, nothing else changes. The smallest
-        width can therefore be zero: the corresponding output is not smoothed.
+        If all v_d are reduced by δ and all λ_q increased by 2δ, the covariance does not change. The
+        smallest width can therefore be zero: the corresponding output is not smoothed.
         """
         smallest = self.widths.min() ** 2
         return replace(

@@ -21,7 +21,7 @@ class ConditionalGP(MultiOutputGP):
     This model fills gaps: it predicts an output at locations where other outputs z are known, far
     from its own readings as well as between them. For output d,
 
-        y_d = drift h(z)ᵀβ + residual process of place + noise
+        y_d = drift h(z)ᵀβ + residual process f(x) + noise
 
     The drift is a linear and a smooth function of the known outputs (kriging with external drift).
     Its coefficients have Gaussian priors, so that there can be more known outputs than readings.
@@ -35,12 +35,12 @@ class ConditionalGP(MultiOutputGP):
     the joint model of all outputs.
 
     The known outputs are those in `observed`, or the training readings at the same location. Where
-    nothing is known, predictions are those of `IndependentGP`; so are those of a repeated
-    measurement of an output that is known itself. Given the known outputs, the other outputs are
+    nothing is known, predictions are those of `IndependentGP`. A repeated measurement of a known
+    output is also predicted as by `IndependentGP`. Given the known outputs, the other outputs are
     predicted independently of each other. A regression uses all training rows in which its output
     was measured. If a known output is missing in such a row, it is imputed by its own process, and
-    the variance of the imputed value is added to the noise of the row. With more than 600 readings
-    of an output, its residual process is predicted from the nearest 32. See docs/conditional.md.
+    the noise variance of the row is increased accordingly. With more than 600 readings of an
+    output, its residual process is predicted from the nearest 32. See docs/conditional.md.
 
     Parameters
     ----------

@@ -94,14 +94,16 @@ class EMGPR(MultiOutputGP):
         its own process, the joint model of all outputs, and a regression on the outputs that are
         known at the location. Their weights maximise the log density of left-out readings: near
         other readings of the output, and in gaps like those in the table (`stacking_weights_`).
-        With "full", all outputs are predicted by the joint model, and with "none", by their own
-        processes. The parts of a whole are predicted by the joint model. ("safe", the default of
-        earlier versions, means "auto".)
+        If the table has no gaps, or the joint model is not fitted with Vecchia's likelihood, the
+        joint model has no weight in gaps. With "full", all outputs are predicted by the joint
+        model, and with "none", by their own processes. The parts of a whole are predicted by the
+        joint model. ("safe", the default of earlier versions, means "auto".)
     parameter_uncertainty : bool
         Whether predictive distributions include the uncertainty of the kernels, weights, noise and
         means of the outputs, and larger variances because these are estimated. If False, the fitted
         parameters are treated as known, as in the paper, and intervals are too narrow if there are
-        few sites. It has no effect if there are several members.
+        few sites. It has an effect only if the joint model is fitted with Vecchia's likelihood (not
+        with sweeps, `refine=0`, `n_neighbours=None` or mini-batches), or with transfer="none".
     latent_learner : "auto", name, object with a method learn, regressor or list of regressors
         Method of step 1. "exact" is maximum likelihood; "poe" uses the likelihoods of batches, in a
         time that does not depend on N; "dtc", "fitc", "pitc" and "vfe" use inducing points,

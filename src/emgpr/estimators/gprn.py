@@ -55,7 +55,7 @@ class GPRN(ReadingsGP):
         As in `EMGPR`. Length-scales are the same in all directions, so that inputs must have
         comparable units.
     max_iter : int
-        Maximum number of rounds of a search; each round updates the weights, then the nodes.
+        Maximum number of iterations of a search; each updates the weights, then the nodes.
     n_restarts : int
         Number of starting points, all with constant weights. The best one is continued.
     n_jobs, random_state, verbose
@@ -69,9 +69,9 @@ class GPRN(ReadingsGP):
     noise_ : (D,) noise variances of the standardised outputs
     variance_shares_ : DataFrame, share of each output's variance due to each latent process and to
         the noise, averaged over the sites
-    searches_ : DataFrame, bound and number of rounds of each search
+    searches_ : DataFrame, bound and number of iterations of each search
     bound_ : lower bound on the log-likelihood of all standardised readings
-    converged_, n_iter_ : whether the search that was kept converged, and its number of rounds
+    converged_, n_iter_ : whether the search that was kept converged, and its number of iterations
 
     Examples
     --------
@@ -187,10 +187,11 @@ class GPRN(ReadingsGP):
 
     @property
     def searches_(self) -> pd.DataFrame:
-        """Results of all searches: kind of start, bound, number of rounds, converged.
+        """Results of all searches: kind of start, bound, number of iterations, converged.
 
         The first `n_restarts` searches are the trials of the starting points. The next one is the
-        best of them, continued. If weights may vary, the last two start from its result.
+        best of them, continued. If weights may vary, there are two more: the first starts from the
+        same trial, the second from the result with constant weights.
         """
         searches = self._fitted("fit_summary_").searches
         names = ["start", "bound", "n_iter", "converged"]

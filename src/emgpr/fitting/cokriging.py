@@ -94,7 +94,7 @@ def _warn_without_nugget(model: VariogramModel, observations: Observations) -> N
             "The nuggets of all outputs are zero, so that readings are treated as exact. If they "
             "are not, intervals are far too narrow where other outputs are known. Compare the "
             'coverage in cross_validate(by="output"), and use EMGPR if it is low. Variograms of '
-            "outputs that were measured at different sites often have this fault."
+            "outputs that were measured at different sites often lead to nuggets of zero."
         )
 
 

@@ -145,8 +145,8 @@ class FitSettings:
             check_count("refine", self.refine, ', 0, "joint" or "auto"')
         if self.noise == "correlated" and self.refine == 0:
             raise ValueError(
-                'noise="correlated" cannot be estimated by step 1 and step 2 alone, and refine=0 '
-                'omits what follows them; set refine="joint", or noise="independent".'
+                'noise="correlated" is estimated only by the optimisation that follows the two '
+                'steps, which refine=0 omits; set refine="joint", or noise="independent".'
             )
         if self.crs is not None:
             coordinate_system(self.crs)

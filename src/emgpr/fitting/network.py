@@ -85,7 +85,7 @@ def fit_gprn(
     if not best.converged:
         warn(
             f"Regression network: the search did not converge within max_iter={settings.max_iter} "
-            "rounds; increase max_iter.",
+            "iterations; increase max_iter.",
             ConvergenceWarning,
         )
     at, given = order.positions, fitted.state.given

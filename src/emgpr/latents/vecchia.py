@@ -1,4 +1,4 @@
-"""Step 1 with Vecchia's likelihood, in a time that is proportional to the number of readings."""
+"""Step 1 with Vecchia's likelihood of a limited number of readings, each given its neighbours."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The cost of a fit of a Gaussian process regression network, in rounds of two updates."""
+"""The cost of a fit of a Gaussian process regression network, in iterations of two updates."""
 
 from dataclasses import replace
 
@@ -13,12 +13,13 @@ from emgpr.planning.fit_costs import plan_fit
 from emgpr.planning.plan import Plan, Step
 from emgpr.planning.problem_size import BYTES_PER_ENTRY
 from emgpr.planning.speed import MachineSpeed, measure_speed
-from emgpr.regression_network.fit import TRIAL_ROUNDS
+from emgpr.regression_network.fit import TRIAL_ITERATIONS
 
-# Rounds until convergence, measured on the Jura data and on simulated tables.
-CONSTANT_ROUNDS, VARYING_ROUNDS = 30, 40
-EVALUATIONS = 6  # of the bound of the nodes in a round; the update of the weights takes as long as
-WEIGHT_EVALUATIONS = 2  # this many
+# Iterations until convergence, measured on the Jura data and on simulated tables.
+CONSTANT_ITERATIONS, VARYING_ITERATIONS = 30, 40
+# Evaluations of the bound of the nodes in an iteration; the update of the weights takes as long as
+# the second number of them.
+EVALUATIONS, WEIGHT_EVALUATIONS = 6, 2
 MATRICES = 6.0  # matrices of all nodes at all sites in memory
 STEP_1 = "step 1"
 
@@ -36,18 +37,18 @@ def plan_network(
         speed = measure_speed("cpu")
     turns = -(-settings.n_restarts // plan.n_processes)
     steps = [
-        _step("starting points", n, settings.n_restarts, turns * TRIAL_ROUNDS, speed),
-        _step("constant weights", n, 1, CONSTANT_ROUNDS, speed),
+        _step("starting points", n, settings.n_restarts, turns * TRIAL_ITERATIONS, speed),
+        _step("constant weights", n, 1, CONSTANT_ITERATIONS, speed),
     ]
     if not constant_weights:
         turns = -(-2 // plan.n_processes)
-        steps.append(_step("varying weights", n, 2, turns * VARYING_ROUNDS, speed))
+        steps.append(_step("varying weights", n, 2, turns * VARYING_ITERATIONS, speed))
     return replace(plan, steps=(*before, *steps))
 
 
-def _step(name: str, n: int, n_searches: int, rounds: int, speed: MachineSpeed) -> Step:
-    """Plan searches with this number of rounds in total."""
+def _step(name: str, n: int, n_searches: int, n_iter: int, speed: MachineSpeed) -> Step:
+    """Plan searches with this number of iterations in total."""
     evaluations = EVALUATIONS + WEIGHT_EVALUATIONS
-    seconds = rounds * evaluations * speed.likelihood(n, n**2 / 2)
+    seconds = n_iter * evaluations * speed.likelihood(n, n**2 / 2)
     memory = MATRICES * BYTES_PER_ENTRY * float(np.square(n))
-    return Step(name, "variational Bayes", n, n_searches, n, rounds, seconds, memory)
+    return Step(name, "variational Bayes", n, n_searches, n, n_iter, seconds, memory)

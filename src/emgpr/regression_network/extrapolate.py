@@ -1,8 +1,8 @@
 """Extrapolation of the updates, which otherwise converge slowly if there is little noise.
 
-Two rounds of updates lead from the state s₀ to s₁ and s₂. With r = s₁ − s₀ and v = s₂ − 2 s₁ + s₀,
-the extrapolated state is s₀ + 2 α r + α² v with α = |r| / |v| (the third scheme of Varadhan &
-Roland, 2008). It is used only if its bound is higher, so that the bound never decreases.
+Two iterations lead from the state s₀ to s₁ and s₂. With r = s₁ − s₀ and v = s₂ − 2 s₁ + s₀, the
+extrapolated state is s₀ + 2 α r + α² v with α = |r| / |v| (the third scheme of Varadhan & Roland,
+2008). It is used only if its bound is higher, so that the bound never decreases.
 
 The vector s contains the logarithms of the parameters, and the means and Cholesky factors of the
 moments of the nodes from which the weights are computed. Every such vector is a valid state.

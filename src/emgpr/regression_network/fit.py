@@ -1,11 +1,11 @@
 """The fit of Gaussian process regression networks by structured variational Bayes.
 
 All starting points have constant weights, with the same prior variance. They are tried for a few
-rounds, and the best one is continued, first with equal and then with separate variances. If weights
-may vary, there are two more searches. One starts from the best trial, with weights that change over
-the region; their length-scale, and a large noise, are held fixed at first, so that weights and
-nodes can adapt. The other one starts from the result for constant weights, with weights that are
-almost constant. The search with the higher bound is kept.
+iterations, and the best one is continued, first with equal and then with separate variances. If
+weights may vary, there are two more searches. One starts from the best trial, with weights that
+change over the region; their length-scale, and a large noise, are held fixed at first, so that
+weights and nodes can adapt. The other one starts from the result for constant weights, with weights
+that are almost constant. The search with the higher bound is kept.
 """
 
 from collections.abc import Sequence
@@ -23,13 +23,13 @@ from emgpr.regression_network.problem import NetworkProblem
 from emgpr.regression_network.starts import starting_states
 from emgpr.regression_network.updates import NetworkState, update_nodes, update_weights
 
-MAX_SITES = 1000  # with more, a round takes more than ten seconds
-TRIAL_ROUNDS = 15  # for each starting point
-EQUAL_ROUNDS = 60  # at most, with equal variances of the weights, from the best starting point
-NODE_ITERATIONS, WEIGHT_ITERATIONS = 3, 8  # of L-BFGS, in each round
-TOLERANCE = 1e-6  # gain of a round for each reading, at which a search has converged
-# Rounds in which the length-scale of varying weights and the noise are held fixed, and the noise.
-HELD_ROUNDS, HELD_NOISE = 10, 0.3
+MAX_SITES = 1000  # with more, an iteration takes more than ten seconds
+TRIAL_ITERATIONS = 15  # for each starting point
+EQUAL_ITERATIONS = 60  # at most, with equal variances of the weights, from the best starting point
+NODE_STEPS, WEIGHT_STEPS = 3, 8  # of L-BFGS, in each iteration
+TOLERANCE = 1e-6  # gain of an iteration for each reading, at which a search has converged
+# Iterations in which the length-scale of varying weights and the noise are fixed, and the noise.
+HELD_ITERATIONS, HELD_NOISE = 10, 0.3
 CONSTANT, VARYING, ALMOST_CONSTANT = (
     "constant weights", "varying weights", "almost constant weights",
 )  # fmt: skip
@@ -39,7 +39,7 @@ WEIGHT_SCALES = {VARYING: 1.5, ALMOST_CONSTANT: 10.0}
 
 @dataclass(frozen=True)
 class NetworkSearch:
-    """Where a search ended: its start, the bound, the number of rounds, and convergence."""
+    """Where a search ended: its start, the bound, the number of iterations, and convergence."""
 
     start: str
     bound: float
@@ -70,12 +70,12 @@ def fit_network(
     equal = replace(problem, equal_variances=True)
     with limit_threads(n_latents * problem.observations.n_sites):
         starts = starting_states(equal, n_latents, n_restarts, rng)
-        trial = partial(search_maximum, equal, CONSTANT, max_iter=min(TRIAL_ROUNDS, max_iter))
+        trial = partial(search_maximum, equal, CONSTANT, max_iter=min(TRIAL_ITERATIONS, max_iter))
         label = "Regression network: starting points"
         trials = parallel_map(trial, starts, execution, label=label)
         tried, _ = max(trials, key=lambda end: end[0].bound)
-        rounds, verbose = min(EQUAL_ROUNDS, max_iter), execution.verbose
-        state, _ = search_maximum(equal, CONSTANT, tried, max_iter=rounds, verbose=verbose)
+        n_equal, verbose = min(EQUAL_ITERATIONS, max_iter), execution.verbose
+        state, _ = search_maximum(equal, CONSTANT, tried, max_iter=n_equal, verbose=verbose)
         ends = [search_maximum(problem, CONSTANT, state, max_iter=max_iter, verbose=verbose)]
         if not constant_weights:
             label = "Regression network: varying weights"
@@ -95,12 +95,12 @@ def search_varying(
     name, state = start
     scale = WEIGHT_SCALES[name] * typical_distances(problem.observations.x)[1]
     scale = float(np.clip(scale, *np.exp(problem.weight_bounds)))
-    parameters, held_rounds = replace(state.parameters, weight_length_scale=scale), 0
+    parameters, n_held = replace(state.parameters, weight_length_scale=scale), 0
     if name == VARYING:
         parameters = replace(parameters, noise=np.maximum(parameters.noise, HELD_NOISE))
-        held_rounds = HELD_ROUNDS
+        n_held = HELD_ITERATIONS
     state = replace(state, parameters=parameters)
-    return search_maximum(problem, name, state, max_iter=max_iter, held_rounds=held_rounds)
+    return search_maximum(problem, name, state, max_iter=max_iter, n_held=n_held)
 
 
 def search_maximum(
@@ -109,7 +109,7 @@ def search_maximum(
     state: NetworkState,
     *,
     max_iter: int,
-    held_rounds: int = 0,
+    n_held: int = 0,
     verbose: int = 0,
 ) -> tuple[NetworkState, NetworkSearch]:
     """Update weights and nodes in turn until the bound no longer increases."""
@@ -118,18 +118,18 @@ def search_maximum(
     label = f"Regression network, {name}"
     with iteration_progress(label, max_iter, threshold, verbose) as show:
         for i in range(max_iter):
-            held = i < held_rounds
-            state = update_weights(problem, state, WEIGHT_ITERATIONS, hold=held)
-            state = update_nodes(problem, state, NODE_ITERATIONS, hold=held)
-            # The state before the first round is not a result of updates.
+            held = i < n_held
+            state = update_weights(problem, state, WEIGHT_STEPS, hold=held)
+            state = update_nodes(problem, state, NODE_STEPS, hold=held)
+            # The state before the first iteration is not a result of updates.
             recent = [*recent, state] if i else [state]
             if len(recent) == 3:
                 state = extrapolate(problem, *recent)
                 recent = [state]
             bounds.append(state.bound)
             show(bounds)
-            # In the first round, the prior can differ from that of the start.
-            converged = i > held_rounds and bounds[-1] - bounds[-2] < threshold
+            # In the first iteration, the prior can differ from that of the start.
+            converged = i > n_held and bounds[-1] - bounds[-2] < threshold
             if converged:
                 break
     return state, NetworkSearch(name, state.bound, len(bounds) - 1, converged)

@@ -114,7 +114,7 @@ def _(model: GPRN) -> Description:
     results = {
         "converged": _yes_or_no(model.converged_),
         "lower bound on the log-likelihood": number(model.bound_, 6),
-        "rounds of the search that was kept": number(model.n_iter_),
+        "iterations of the search that was kept": number(model.n_iter_),
         "searches": number(len(searches)),
         "predictions are conditioned on": words("all readings"),
         "rows of the table without readings": number(model.n_rows_ignored_),
@@ -127,7 +127,7 @@ def _(model: GPRN) -> Description:
         "and independent noise. Correlations and shares of variance are averaged over the sites.",
         "Latent processes and weights were fitted by variational Bayes.",
         n_processes=Q,
-        if_not_converged="The search did not converge. Try more rounds (max_iter).",
+        if_not_converged="The search did not converge. Try more iterations (max_iter).",
     )
 
 
