@@ -24,7 +24,7 @@ from scipy.optimize import minimize
 
 from benchmarks.data import DataNotAvailable, amsua_all, jura, simulated
 from emgpr import EMGPR
-from emgpr.weights import vecchia
+from emgpr.weights import joint_vecchia
 from emgpr.weights.parameters import LMCParameters
 from emgpr.weights.posterior_density import PosteriorDensity
 
@@ -57,7 +57,7 @@ PROBLEMS: dict[str, Callable[[], Table]] = {
 class Recorded:
     """A joint optimisation: its result, its starting points, and its processor time."""
 
-    fit: vecchia.JointFit
+    fit: joint_vecchia.JointFit
     points: dict[str, LMCParameters]
     seconds: float
     n_evaluations: int
@@ -67,7 +67,7 @@ def record_fit(X: Array, Y: Array) -> Recorded:
     """Fit `EMGPR` to a table, and return what its joint optimisation did."""
     found: list[Recorded] = []
     evaluate, calls = PosteriorDensity.__call__, [0]
-    optimise = vecchia.fit_jointly
+    optimise = joint_vecchia.fit_jointly
 
     def counted(density: PosteriorDensity, x: Array) -> tuple[float, Array]:
         calls[0] += 1
@@ -81,7 +81,7 @@ def record_fit(X: Array, Y: Array) -> Recorded:
 
     with (
         mock.patch.object(PosteriorDensity, "__call__", counted),
-        mock.patch.object(vecchia, "fit_jointly", recorded),
+        mock.patch.object(joint_vecchia, "fit_jointly", recorded),
     ):
         EMGPR(output_transform=None, parameter_uncertainty=False, random_state=0).fit(X, Y)
     return found[0]

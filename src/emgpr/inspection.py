@@ -47,7 +47,7 @@ def training_data(
 
 
 def stacking_weights(posterior: LMCPosterior, names: Sequence[str]) -> pd.DataFrame:
-    """Return the weights of the candidates for each question that has been asked so far."""
+    """Return the weights of the candidates for each pattern of known outputs."""
     rows: list[tuple[tuple[str, str, str], Array]] = []
     if isinstance(posterior, StackedPosterior):
         for d, found in enumerate(posterior.stack.unknown):
@@ -64,7 +64,7 @@ def stacking_weights(posterior: LMCPosterior, names: Sequence[str]) -> pd.DataFr
 
 
 def regressions(posterior: LMCPosterior, names: Sequence[str]) -> pd.DataFrame:
-    """Return the candidates of every regression, with their weights and variances."""
+    """Return the settings of every regression, with their weights and variances."""
     found = posterior.stack.regressions if isinstance(posterior, StackedPosterior) else {}
     rows = [
         (names[d], ", ".join(names[e] for e in known), *residual, *prior, *weights, *variances)

@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 
 from emgpr import CMOGP, IndependentGP, compare
 from emgpr.datasets import jura_table
-from emgpr.fitting import convolved as module
+from emgpr.fitting import convolution as module
 from emgpr.prediction import ReadingLocations
 
 QUICK = {"n_restarts": 2, "random_state": 0}

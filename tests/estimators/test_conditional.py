@@ -9,9 +9,9 @@ from sklearn.linear_model import LinearRegression
 
 import emgpr
 from emgpr import ConditionalGP, IndependentGP
-from emgpr.regression.candidates import candidates
+from emgpr.regression.settings import all_settings
 from emgpr.report import write_report
-from emgpr.report.transfer import transfer_statements, transfer_table
+from emgpr.report.stacking import transfer_statements, transfer_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 NAN = np.nan
@@ -106,7 +106,7 @@ def test_regressions_are_listed_with_their_candidates(plain):
     assert len(rows) == len(fitted.kept)
     settings = [(*residual, *prior) for residual, prior in fitted.kept]
     assert_allclose(rows.iloc[:, :5], settings)
-    assert set(settings) <= {(*residual, *prior) for residual, prior in candidates(False)}
+    assert set(settings) <= {(*residual, *prior) for residual, prior in all_settings(False)}
     assert_allclose(rows[["weight_near", "weight_far"]].to_numpy().T, fitted.weights)
     assert_allclose(rows[["variance_near", "variance_far"]].to_numpy().T, fitted.variances)
     sums = frame.groupby(level=["output", "known"])[["weight_near", "weight_far"]].sum()

@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 import emgpr
 from emgpr import GPRN, plots
 from emgpr.datasets import jura_table
-from emgpr.fitting import network as module
+from emgpr.fitting import regression_network as module
 from emgpr.persistence import ModelFileError
 from emgpr.report.description import describe
 

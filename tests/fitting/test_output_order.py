@@ -49,14 +49,14 @@ def test_permuted_columns_give_permuted_predictions(seed):
     assert [one.transforms_[d] for d in order] == other.transforms_
     noise = one.posterior_.model.noise
     assert_allclose(other.posterior_.model.noise, noise[np.ix_(order, order)], atol=1e-4)
-    for question, weights in one.posterior_.stack.known.items():
-        moved = other.posterior_.stack.known[_moved(question, order)]
+    for pattern, weights in one.posterior_.stack.known.items():
+        moved = other.posterior_.stack.known[_moved(pattern, order)]
         assert_allclose([moved.near, moved.far], [weights.near, weights.far], atol=1e-3)
 
 
-def _moved(question, order):
-    """The same question about a table whose columns are in this order."""
-    d, known = question
+def _moved(pattern, order):
+    """The same pattern about a table whose columns are in this order."""
+    d, known = pattern
     at = np.argsort(order)
     return int(at[d]), tuple(sorted(at[list(known)].tolist()))
 

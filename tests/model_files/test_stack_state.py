@@ -14,7 +14,7 @@ from emgpr.model_files.stack_state import (
     stack_state,
 )
 from emgpr.persistence import ModelFileError
-from emgpr.regression import Candidate, DriftPrior, FittedRegression, Residual
+from emgpr.regression import DriftPrior, FittedRegression, Residual, Setting
 from emgpr.stacking import CandidateWeights, Stack, StackedPosterior
 from tests.model_files.corruption import assert_harmless
 from tests.sameness import assert_same
@@ -26,11 +26,11 @@ NAN = np.nan
 
 @pytest.fixture
 def stack():
-    """Weights of three outputs, one of which has fixed weights, and one question."""
+    """Weights of three outputs, one of which has fixed weights, and one pattern."""
     regression = FittedRegression(
         (
-            Candidate(Residual(0.3, 0.8, 0.5), DriftPrior(3.0, 0.0)),
-            Candidate(Residual(1.0, 0.0), DriftPrior(100.0, 0.4)),
+            Setting(Residual(0.3, 0.8, 0.5), DriftPrior(3.0, 0.0)),
+            Setting(Residual(1.0, 0.0), DriftPrior(100.0, 0.4)),
         ),
         np.array([[0.7, 0.3], [0.2, 0.8]]),
         np.array([[0.1, 0.3], [0.4, 0.2]]),
@@ -102,9 +102,9 @@ REGRESSION = (*KNOWN, "regression")
         ((*KNOWN, "more"), 1, "missing or unknown"),
         ((*KNOWN, "output"), 3, "an output that does not exist"),
         ((*KNOWN, "output"), True, "an output that does not exist"),
-        ((*KNOWN, "output"), 0, "known outputs of a question are invalid"),
-        ((*KNOWN, "known"), np.array([2, 0]), "known outputs of a question are invalid"),
-        ((*KNOWN, "known"), np.array([], int), "known outputs of a question are invalid"),
+        ((*KNOWN, "output"), 0, "known outputs of a pattern are invalid"),
+        ((*KNOWN, "known"), np.array([2, 0]), "known outputs of a pattern are invalid"),
+        ((*KNOWN, "known"), np.array([], int), "known outputs of a pattern are invalid"),
         ((*KNOWN, "known"), np.array([0, 7]), "not distinct integers"),
         ((*KNOWN, "known"), [0, 2], "not an array"),
         ((*KNOWN, "regression"), None, "a regression is missing"),
@@ -146,7 +146,7 @@ def test_a_regression_without_candidates_is_refused(state):
         "variances": np.empty((2, 0)),
     }
     changed(state, REGRESSION, empty)
-    with pytest.raises(ModelFileError, match="a regression has no candidates"):
+    with pytest.raises(ModelFileError, match="a regression has no settings"):
         stack_from_state(state, 9, 3)
 
 

@@ -1,19 +1,19 @@
-"""Weights of candidate regressions, and left-out readings compared with refits without them."""
+"""Weights of the settings, and left-out readings compared with refits without them."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from emgpr.mixture_weights import gaussian_log_density, mixture_moments
-from emgpr.regression import Candidate, DriftPrior, RegressionRows, Residual, fit_regression
-from emgpr.regression.candidates import candidates
+from emgpr.regression import DriftPrior, RegressionRows, Residual, Setting, fit_regression
 from emgpr.regression.drift import Drift
 from emgpr.regression.fit import (
-    MAX_CANDIDATES,
+    MAX_SETTINGS,
     MIN_WEIGHT,
     coefficient_root,
     left_out_of_residual,
 )
+from emgpr.regression.settings import all_settings
 from tests.regression import written_out
 from tests.regression.written_out import simulated_rows
 
@@ -47,11 +47,11 @@ def test_left_out_readings_are_those_of_refits_to_the_others(residual, k, impute
         "matern32", residual, rows, y, drift.features(rows), deviations, members
     )
     for i, prior in enumerate(PRIORS):
-        candidate = Candidate(residual, prior)
+        setting = Setting(residual, prior)
         for pattern, sets in enumerate((np.arange(14)[:, None], members)):
             for b in sets:
                 mean, cov = written_out.predict(
-                    "matern32", candidate, drift.centres, *without(rows, y, b), rows.at(b)
+                    "matern32", setting, drift.centres, *without(rows, y, b), rows.at(b)
                 )
                 assert_allclose(found[0][pattern, i, b], mean, rtol=1e-6, atol=1e-8)
                 assert_allclose(found[1][pattern, i, b], np.diagonal(cov), rtol=1e-6)
@@ -86,16 +86,16 @@ def test_weights_sum_to_one_and_few_candidates_are_kept(varying, rng):
     fitted = fit(*linear(rng), varying=varying).fitted
     assert_allclose(fitted.weights.sum(axis=1), 1.0)
     assert (fitted.weights >= 0).all()
-    assert 1 <= len(fitted.kept) <= 2 * MAX_CANDIDATES
-    assert set(fitted.kept) <= set(candidates(varying))
+    assert 1 <= len(fitted.kept) <= 2 * MAX_SETTINGS
+    assert set(fitted.kept) <= set(all_settings(varying))
     assert fitted.weights.shape == fitted.variances.shape == (2, len(fitted.kept))
-    # Every candidate has a large weight in one of the patterns.
+    # Every setting has a large weight, near or far.
     assert (fitted.weights.max(axis=0) >= MIN_WEIGHT).all()
 
 
 @pytest.mark.parametrize("pattern", [0, 1], ids=["near", "far"])
 def test_left_out_predictions_are_the_mixture_of_the_kept_candidates(pattern, rng):
-    """Their variances are those for which errors have the size that the candidate states."""
+    """Their variances are scaled such that squared errors agree with predicted variances."""
     rows, y = linear(rng, n=24)
     folds = np.arange(24) % 3
     result = fit(rows, y, folds)
@@ -106,10 +106,10 @@ def test_left_out_predictions_are_the_mixture_of_the_kept_candidates(pattern, rn
         else [np.flatnonzero(folds == f) for f in (0, 1, 2)]
     )
     mean, variance = np.empty((2, len(result.fitted.kept), 24))
-    for c, candidate in enumerate(result.fitted.kept):
+    for c, setting in enumerate(result.fitted.kept):
         for b in sets:
             m, cov = written_out.predict(
-                "matern12", candidate, drift.centres, *without(rows, y, b), rows.at(np.array(b))
+                "matern12", setting, drift.centres, *without(rows, y, b), rows.at(np.array(b))
             )
             mean[c, b], variance[c, b] = m, np.diagonal(cov)
     scale = np.mean((y - mean) ** 2 / variance, axis=1)
@@ -126,10 +126,10 @@ def test_readings_that_are_not_scored_do_not_change_the_weights_near_others(rng)
     result = fit(rows, y, scored=scored)
     error = (y - result.near[0]) ** 2 / result.near[1]
     drift = Drift.around(rows)
-    for c, candidate in enumerate(result.fitted.kept):
+    for c, setting in enumerate(result.fitted.kept):
         left_out = [
             written_out.predict(
-                "matern12", candidate, drift.centres, *without(rows, y, [i]), rows.at(np.array([i]))
+                "matern12", setting, drift.centres, *without(rows, y, [i]), rows.at(np.array([i]))
             )
             for i in np.flatnonzero(scored)
         ]
@@ -146,7 +146,7 @@ def test_a_residual_process_is_found_if_there_is_one(rng):
     rough = y + rng.normal(size=80)
     for readings, share in ((smooth, 0.9), (rough, 0.5)):
         fitted = fit(rows, readings).fitted
-        shares = np.array([candidate.residual.share for candidate in fitted.kept])
+        shares = np.array([setting.residual.share for setting in fitted.kept])
         mean_share = fitted.weights[0] @ shares
         assert mean_share > share if share == 0.9 else mean_share < share
 
@@ -171,16 +171,16 @@ def test_mixtures_predict_left_out_readings_as_well_as_the_best_candidate(rng):
     result = fit(rows, y)
     drift = Drift.around(rows)
     best = -np.inf
-    for candidate in candidates(varying=False):
+    for setting in all_settings(varying=False):
         mean, variance = left_out_of_residual(
-            "matern12", candidate.residual, rows, y, drift.features(rows),
-            [candidate.prior.deviations(drift)], [np.arange(50)[:1]],
+            "matern12", setting.residual, rows, y, drift.features(rows),
+            [setting.prior.deviations(drift)], [np.arange(50)[:1]],
         )  # fmt: skip
         scale = np.mean((y - mean[0, 0]) ** 2 / variance[0, 0])
         density = gaussian_log_density(y, mean[0, 0], scale * variance[0, 0])
         best = max(best, density.mean())
     weights = result.fitted.weights[0]
-    assert weights.max() > 1 / len(candidates(varying=False))
+    assert weights.max() > 1 / len(all_settings(varying=False))
     assert gaussian_log_density(y, *result.near).mean() > best - 0.1
 
 

@@ -7,12 +7,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 from emgpr.regression import (
-    Candidate,
     DriftPrior,
     FittedRegression,
     Regression,
     RegressionRows,
     Residual,
+    Setting,
     predict,
 )
 from emgpr.regression.drift import Drift
@@ -21,10 +21,10 @@ from tests.regression.written_out import simulated_rows
 from tests.simulated import agrees
 
 KEPT = (
-    Candidate(Residual(1.0, 0.0), DriftPrior(3.0, 0.0)),
-    Candidate(Residual(0.3, 0.8), DriftPrior(3.0, 0.0)),
-    Candidate(Residual(0.3, 0.8), DriftPrior(40.0, 0.5)),
-    Candidate(Residual(0.1, 0.95, 0.5), DriftPrior(3.0, 0.3)),
+    Setting(Residual(1.0, 0.0), DriftPrior(3.0, 0.0)),
+    Setting(Residual(0.3, 0.8), DriftPrior(3.0, 0.0)),
+    Setting(Residual(0.3, 0.8), DriftPrior(40.0, 0.5)),
+    Setting(Residual(0.1, 0.95, 0.5), DriftPrior(3.0, 0.3)),
 )
 FITTED = FittedRegression(
     KEPT,
@@ -46,12 +46,12 @@ def new(rng):
 
 
 def of_candidates(regression, new, include_noise=True):
-    """Means and joint covariances of all candidates, for a total variance of one."""
+    """Means and joint covariances of all settings, for a total variance of one."""
     centres = Drift.around(regression.rows).centres
     given = regression.rows, regression.y, new, include_noise
     found = [
-        written_out.predict(regression.kernel, candidate, centres, *given)
-        for candidate in regression.fitted.kept
+        written_out.predict(regression.kernel, setting, centres, *given)
+        for setting in regression.fitted.kept
     ]
     return tuple(np.stack(part) for part in zip(*found, strict=True))
 
@@ -78,7 +78,7 @@ def test_predictions_are_a_mixture_of_dense_gaussian_processes(regression, new, 
 
 def test_one_candidate_without_residual_process_is_ridge_regression(rng):
     linear = 3.0
-    kept = (Candidate(Residual(1.0, 0.0), DriftPrior(linear, 0.0)),)
+    kept = (Setting(Residual(1.0, 0.0), DriftPrior(linear, 0.0)),)
     fitted = FittedRegression(kept, np.ones((2, 1)), np.ones((2, 1)))
     z, y, z_new = rng.normal(size=(12, 3)), rng.normal(size=12), rng.normal(size=(5, 3))
     rows, new = (RegressionRows.build(np.zeros((len(a), 1)), a) for a in (z, z_new))
@@ -136,9 +136,9 @@ def test_left_out_readings_are_predicted_from_other_sets(imputed, rng):
     means, variances = np.empty((2, len(KEPT), 4))
     for i, target in enumerate(targets):
         kept = np.flatnonzero(sets != sets[target])
-        for c, candidate in enumerate(KEPT):
+        for c, setting in enumerate(KEPT):
             mean, cov = written_out.predict(
-                "matern32", candidate, centres, rows.at(kept), regression.y[kept],
+                "matern32", setting, centres, rows.at(kept), regression.y[kept],
                 rows.at(np.array([target])),
             )  # fmt: skip
             means[c, i], variances[c, i] = mean[0], cov[0, 0]
@@ -193,12 +193,12 @@ def test_samples_between_near_and_far_have_the_predicted_moments(regression, new
 
 
 def test_a_draw_uses_one_candidate_at_all_rows(rng):
-    """Two candidates whose predictions differ by many standard deviations."""
+    """Two settings whose predictions differ by many standard deviations."""
     x = np.linspace(0, 1, 30)[:, None]
     rows = RegressionRows.build(x, np.ones((30, 1)))
     kept = (
-        Candidate(Residual(0.5, 0.999), DriftPrior(3.0, 0.0)),
-        Candidate(Residual(0.001, 0.999), DriftPrior(3.0, 0.0)),
+        Setting(Residual(0.5, 0.999), DriftPrior(3.0, 0.0)),
+        Setting(Residual(0.001, 0.999), DriftPrior(3.0, 0.0)),
     )
     fitted = FittedRegression(kept, np.full((2, 2), 0.5), np.full((2, 2), 1e-4))
     y = np.sin(6 * x[:, 0])

@@ -1,16 +1,16 @@
-"""The Gaussian process of a candidate regression, written out with a dense covariance."""
+"""The Gaussian process of a setting, written out with a dense covariance."""
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from emgpr.regression import Candidate, RegressionRows
-from emgpr.regression.candidates import (
+from emgpr.regression import RegressionRows, Setting
+from emgpr.regression.drift import NUGGET, SMOOTH_SCALE
+from emgpr.regression.settings import (
     CONSTANT_VARIANCE,
     IMPUTED_NOISE,
     MIN_NOISE,
     VARYING_SCALE,
 )
-from emgpr.regression.drift import NUGGET, SMOOTH_SCALE
 
 CORRELATIONS = {
     "matern12": lambda r: np.exp(-r),
@@ -45,9 +45,9 @@ def drift_covariance(prior, centres, a, b):
     return CONSTANT_VARIANCE + prior.linear * (a.z @ b.z.T + prior.smooth * smooth)
 
 
-def covariance(kernel, candidate: Candidate, centres, a, b):
+def covariance(kernel, setting: Setting, centres, a, b):
     """Covariance of the signals, drift and residual process."""
-    residual, prior = candidate
+    residual, prior = setting
     return residual_covariance(kernel, residual, a, b) + drift_covariance(prior, centres, a, b)
 
 
@@ -56,14 +56,14 @@ def noise(residual, rows):
     return 1 - residual.share + MIN_NOISE + IMPUTED_NOISE * rows.imputed
 
 
-def predict(kernel, candidate, centres, rows, y, new, include_noise=True):
+def predict(kernel, setting, centres, rows, y, new, include_noise=True):
     """Mean and joint covariance at new rows by plain inversion, for a total variance of one."""
-    K = covariance(kernel, candidate, centres, rows, rows)
-    K = K + np.diag(noise(candidate.residual, rows))
-    cross = covariance(kernel, candidate, centres, rows, new)
-    cov = covariance(kernel, candidate, centres, new, new) - cross.T @ np.linalg.solve(K, cross)
+    K = covariance(kernel, setting, centres, rows, rows)
+    K = K + np.diag(noise(setting.residual, rows))
+    cross = covariance(kernel, setting, centres, rows, new)
+    cov = covariance(kernel, setting, centres, new, new) - cross.T @ np.linalg.solve(K, cross)
     if include_noise:
-        cov = cov + np.diag(noise(candidate.residual, new))
+        cov = cov + np.diag(noise(setting.residual, new))
     return cross.T @ np.linalg.solve(K, y), cov
 
 

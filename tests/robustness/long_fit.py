@@ -21,7 +21,7 @@ from time import monotonic, sleep
 import numpy as np
 
 from emgpr import EMGPR, checkpoint
-from emgpr.weights import fit, vecchia
+from emgpr.weights import fit, joint_vecchia
 
 MODELS = {
     "paper": (lambda **more: EMGPR.paper(batch_size=12, random_state=1, **more), 216),
@@ -140,7 +140,7 @@ if __name__ == "__main__":  # doctests import this module
         kill_and_resume(kind, Path(folder), int(kills[0]))
     else:
         if kind == "endless":
-            vecchia.fit_jointly = never_ending
+            joint_vecchia.fit_jointly = never_ending
         if kind == "endless workers":
             fit._fit = never_ending
         print("begun", flush=True)

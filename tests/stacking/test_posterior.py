@@ -13,23 +13,20 @@ from emgpr.observations import Observations
 from emgpr.parallel import DEFAULT_EXECUTION
 from emgpr.prediction import LMCModel, LMCPosterior, Posterior
 from emgpr.regression import (
-    Candidate,
     DriftPrior,
     FittedRegression,
     Regression,
     RegressionRows,
     Residual,
+    Setting,
 )
 from emgpr.stacking import CandidateWeights, Stack, StackedPosterior
+from emgpr.stacking.fit import regression_rows
+from emgpr.stacking.gaps import pattern_folds
+from emgpr.stacking.locations import location_unit, scaled_locations
+from emgpr.stacking.patterns import TablePattern
 from emgpr.stacking.posterior import MAX_KNOWN
-from emgpr.stacking.questions import TableQuestion
 from emgpr.stacking.scores import LeftOutScores
-from emgpr.stacking.stack import (
-    location_unit,
-    question_folds,
-    regression_rows,
-    scaled_locations,
-)
 from tests.simulated import agrees, lmc_posterior, world
 from tests.stacking.stacked import candidate_weights, gappy_world, stack, stacked_posterior
 
@@ -38,8 +35,8 @@ QUESTION = (1, (0, 2))
 # Without a smooth part, whose centres are chosen among the readings.
 LINEAR = FittedRegression(
     (
-        Candidate(Residual(0.3, 0.8), DriftPrior(3.0, 0.0)),
-        Candidate(Residual(1.0, 0.0), DriftPrior(100.0, 0.0)),
+        Setting(Residual(0.3, 0.8), DriftPrior(3.0, 0.0)),
+        Setting(Residual(1.0, 0.0), DriftPrior(100.0, 0.0)),
     ),
     np.array([[0.7, 0.3], [0.2, 0.8]]),
     np.array([[0.1, 0.3], [0.4, 0.2]]),
@@ -47,13 +44,13 @@ LINEAR = FittedRegression(
 
 
 def with_weights(posterior, near, far, distances=(0.02, 0.2), inflation=(2.0, 1.5, 1.0)):
-    """The posterior with these weights for every question that is asked, and one regression."""
+    """The posterior with these weights for every pattern, and one regression."""
     weights = CandidateWeights(np.array(near), np.array(far), distances, np.array(inflation))
-    questions = [(d, known) for d in range(3) for known in subsets(d)]
+    patterns = [(d, known) for d in range(3) for known in subsets(d)]
     stack = replace(
         posterior.stack,
-        known=dict.fromkeys(questions, weights),
-        regressions=dict.fromkeys(questions, LINEAR),
+        known=dict.fromkeys(patterns, weights),
+        regressions=dict.fromkeys(patterns, LINEAR),
     )
     return replace(posterior, stack=stack)
 
@@ -277,7 +274,7 @@ def test_weights_that_differ_between_locations_switch_each_draw_at_most_once(bim
     assert (changes.sum(axis=1) == 1).any()
 
 
-def test_a_new_set_of_known_outputs_is_answered_when_it_is_first_asked(x):
+def test_weights_for_a_new_set_of_known_outputs_are_fitted_when_first_needed(x):
     fitted = stacked_posterior()[1]
     before = set(fitted.stack.known)
     known = np.full((7, 3), NAN)
@@ -292,23 +289,23 @@ def test_a_new_set_of_known_outputs_is_answered_when_it_is_first_asked(x):
 
 
 def test_new_questions_are_answered_by_all_training_readings(x):
-    """As if they had been asked at the fit, of the posterior without the new readings."""
+    """As if they had been fitted with the model, of the posterior without the new readings."""
     fitted, other = stacked_posterior()[1], stacked_posterior()[1]
     known = np.full((7, 3), NAN)
     known[:, 0] = 0.4
     fitted.predict(x, known)
-    training, question = other.with_transfer(), (1, (0,))
+    training, pattern = other.with_transfer(), (1, (0,))
     folds = np.zeros((3, 40), int)
-    folds[1] = question_folds(training, TableQuestion(question))
+    folds[1] = pattern_folds(training, TablePattern(pattern))
     scores = LeftOutScores(training, True, other.stack.n_parameters)
-    other.stack.add(scores, question, folds[1], scores.own_far(folds))
-    found, expected = (p.stack.known[question] for p in (fitted, other))
+    other.stack.add(scores, pattern, folds[1], scores.own_far(folds))
+    found, expected = (p.stack.known[pattern] for p in (fitted, other))
     for name in ("near", "far", "distances", "inflation", "log_scores"):
         assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-9)
-    assert fitted.stack.regressions[question].kept == other.stack.regressions[question].kept
+    assert fitted.stack.regressions[pattern].kept == other.stack.regressions[pattern].kept
 
 
-def test_weights_do_not_depend_on_the_values_or_the_order_of_questions(x):
+def test_weights_do_not_depend_on_the_values_or_the_order_of_patterns(x):
     """They are fitted to training readings alone."""
     one, two = stacked_posterior()[1], stacked_posterior()[1]
     known = np.full((7, 3), NAN)
@@ -321,7 +318,7 @@ def test_weights_do_not_depend_on_the_values_or_the_order_of_questions(x):
     assert_allclose(found.weights, expected.weights, rtol=1e-9)
 
 
-def test_outputs_with_fixed_weights_are_never_asked(x, observed):
+def test_outputs_with_fixed_weights_have_no_patterns(x, observed):
     fitted = stacked_posterior()[1]
     joint = CandidateWeights.of_one("joint")
     fixed = replace(
@@ -382,7 +379,7 @@ def test_the_order_of_sites_does_not_matter(x, observed, rng):
 
 
 def test_sets_of_known_outputs_are_reduced_to_the_most_correlated_ones(rng):
-    """Predictions do not depend on what was asked before."""
+    """Predictions do not depend on earlier predictions."""
     made = world(np.random.default_rng(4), D=6, N=40, k=1)
     Y = np.where(rng.uniform(size=made.Y.shape) < 0.3, NAN, made.Y)
     one, two = (stacked_posterior(made.table(Y))[1] for _ in range(2))
@@ -405,7 +402,7 @@ def test_sets_of_known_outputs_are_reduced_to_the_most_correlated_ones(rng):
 
 
 def test_it_can_be_pickled_with_new_questions(x, observed):
-    """A worker that is asked a new question finds the same weights."""
+    """A worker that needs a new pattern finds the same weights."""
     fitted = stacked_posterior()[1]
     assert isinstance(fitted, Posterior)
     copy = pickle.loads(pickle.dumps(fitted.for_worker()))

@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import RBF, Kernel
 from emgpr.convolution import ConvolutionParameters, ConvolvedCovariance
 from emgpr.declared_parameters import declare_parameters
 from emgpr.estimators.readings import ReadingsGP
-from emgpr.fitting.convolved import FittedCMOGP, SearchSummary, check_rbf, fit_cmogp
+from emgpr.fitting.convolution import FittedCMOGP, SearchSummary, check_rbf, fit_cmogp
 from emgpr.fitting.defaults import FitSettings
 from emgpr.inputs import InputSpec
 from emgpr.inspection import ExpectedVariogram, VariogramOf, signal_correlations

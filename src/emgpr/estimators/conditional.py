@@ -53,7 +53,7 @@ class ConditionalGP(MultiOutputGP):
 
     Attributes
     ----------
-    regressions_ : DataFrame with the candidates of each regression, and their weights and variances
+    regressions_ : DataFrame with the settings of each regression, and their weights and variances
     stacking_weights_ : DataFrame with the weights of own processes and regressions
     kernels_, noise_, transforms_, ... : as in `IndependentGP`
 

@@ -13,7 +13,12 @@ from emgpr import inspection
 from emgpr.declared_parameters import declare_parameters
 from emgpr.estimators.readings import ReadingsGP
 from emgpr.fitting.defaults import FitSettings
-from emgpr.fitting.network import FittedGPRN, NetworkSummary, check_network_kernel, fit_gprn
+from emgpr.fitting.regression_network import (
+    FittedGPRN,
+    NetworkSummary,
+    check_network_kernel,
+    fit_gprn,
+)
 from emgpr.inputs import InputSpec
 from emgpr.model_files.network_state import check_network_state, network_from_state, network_state
 from emgpr.parallel import RandomState, as_generator

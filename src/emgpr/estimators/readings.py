@@ -21,9 +21,9 @@ from emgpr.cross_validation import (
 )
 from emgpr.estimators.base import GPRegressor
 from emgpr.fitting.cokriging import CoKrigingSummary
-from emgpr.fitting.convolved import SearchSummary
+from emgpr.fitting.convolution import SearchSummary
 from emgpr.fitting.defaults import FitSettings
-from emgpr.fitting.network import NetworkSummary
+from emgpr.fitting.regression_network import NetworkSummary
 from emgpr.inputs import InputSpec, TrainingTable, read_training_table
 from emgpr.observations import Observations
 from emgpr.planning import TableSummary

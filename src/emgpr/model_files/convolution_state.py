@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from emgpr.convolution import ConvolvedCovariance, SearchResult
-from emgpr.fitting.convolved import FittedCMOGP, SearchSummary
+from emgpr.fitting.convolution import FittedCMOGP, SearchSummary
 from emgpr.fitting.fit import independent_model
 from emgpr.inputs import InputSpec
 from emgpr.latents import Latent

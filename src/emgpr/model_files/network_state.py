@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from emgpr.fitting.fit import independent_model
-from emgpr.fitting.network import FittedGPRN, NetworkSummary
+from emgpr.fitting.regression_network import FittedGPRN, NetworkSummary
 from emgpr.inputs import InputSpec
 from emgpr.latents import Latent
 from emgpr.model_files.checks import (

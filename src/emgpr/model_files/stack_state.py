@@ -6,8 +6,8 @@ import numpy as np
 
 from emgpr.kernels import NAMED_KERNELS
 from emgpr.model_files.checks import check_integers, expect, expect_array, expect_fields
-from emgpr.regression import Candidate, DriftPrior, FittedRegression, Residual
-from emgpr.stacking import CANDIDATES, CandidateWeights, Question, Stack
+from emgpr.regression import DriftPrior, FittedRegression, Residual, Setting
+from emgpr.stacking import CANDIDATES, CandidateWeights, Pattern, Stack
 
 Array = np.ndarray
 
@@ -16,7 +16,7 @@ FIELDS = frozenset(
 )
 WEIGHTS = {"near": "c", "far": "c", "inflation": "c", "distances": "two"}
 REGRESSION = {"settings": "k five", "weights": "two k", "variances": "two k"}
-QUESTION_FIELDS = frozenset(["output", "known", "candidates", "regression"])
+PATTERN_FIELDS = frozenset(["output", "known", "candidates", "regression"])
 AXES = {"c": len(CANDIDATES), "two": 2, "five": 5}
 
 
@@ -66,10 +66,10 @@ def stack_from_state(state: Any, n_sites: int, D: int) -> Stack:
         fixed=tuple(None if found is None else _weights(found) for found in state["fixed"]),
     )
     for stored in state["known"]:
-        question, weights, regression = _question(stored, D)
-        stack.known[question] = weights
+        pattern, weights, regression = _pattern(stored, D)
+        stack.known[pattern] = weights
         if regression is not None:
-            stack.regressions[question] = regression
+            stack.regressions[pattern] = regression
         needs_regression = bool(weights.near[2] > 0 or weights.far[2] > 0)
         expect(regression is not None or not needs_regression, "a regression is missing")
     return stack
@@ -89,14 +89,14 @@ def stack_of_earlier_version(without_gain: dict[str, Array], n_sites: int, D: in
     return Stack(n_sites, weights("site"), fixed=weights("output"))
 
 
-def _question(stored: Any, D: int) -> tuple[Question, CandidateWeights, FittedRegression | None]:
+def _pattern(stored: Any, D: int) -> tuple[Pattern, CandidateWeights, FittedRegression | None]:
     expect(isinstance(stored, dict), "'known' contains a value that is not a dict")
-    expect_fields(stored.keys(), QUESTION_FIELDS)
+    expect_fields(stored.keys(), PATTERN_FIELDS)
     d, known = stored["output"], stored["known"]
     expect(type(d) is int and 0 <= d < D, "weights of an output that does not exist")
     check_integers("known", known, D)
     valid = len(known) > 0 and d not in known and bool((np.diff(known) > 0).all())
-    expect(valid, "the known outputs of a question are invalid")
+    expect(valid, "the known outputs of a pattern are invalid")
     regression = stored["regression"]
     fitted = None if regression is None else _regression(regression)
     return (d, tuple(known.tolist())), _weights(stored["candidates"]), fitted
@@ -137,14 +137,14 @@ def _regression(stored: Any) -> FittedRegression:
     axes = dict(AXES)
     for name, shape in REGRESSION.items():
         expect_array(name, stored[name], shape.split(), axes)
-    expect(axes["k"] > 0, "a regression has no candidates")
+    expect(axes["k"] > 0, "a regression has no settings")
     _check_weights("weights", stored["weights"])
     expect(bool((stored["variances"] > 0).all()), "a variance of a regression is not positive")
     settings = stored["settings"]
     valid = (settings >= 0).all() and (settings[:, [0, 3]] > 0).all() and (settings[:, 1] < 1).all()
     expect(bool(valid), "a setting of a regression is invalid")
     kept = [
-        Candidate(Residual(scale, share, varying), DriftPrior(linear, smooth))
+        Setting(Residual(scale, share, varying), DriftPrior(linear, smooth))
         for scale, share, varying, linear, smooth in settings.tolist()
     ]
     return FittedRegression(tuple(kept), stored["weights"], stored["variances"])

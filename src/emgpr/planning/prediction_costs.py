@@ -14,9 +14,9 @@ from emgpr.planning.speed import LIKELIHOOD_PASSES, LIKELIHOOD_TIME, SECONDS_PER
 from emgpr.planning.vecchia_costs import first_stage_seconds
 from emgpr.prediction import bounded_conditioning, exact_is_affordable
 from emgpr.prediction.lmc_posterior import DEFAULT_NEIGHBOURS
+from emgpr.stacking.fit import MAX_READINGS
 from emgpr.stacking.gaps import N_FOLDS
 from emgpr.stacking.scores import is_exact, test_neighbours, tested_sites
-from emgpr.stacking.stack import MAX_READINGS
 
 N_LOCATIONS = 1000
 INVERSE_TIME = 2.0  # time of an inverse and what is computed from it, relative to a likelihood

@@ -11,14 +11,14 @@ from emgpr.parameter_checks import is_auto
 from emgpr.planning.approximations import describe_vecchia
 from emgpr.planning.plan import Step
 from emgpr.planning.problem_size import BYTES_PER_ENTRY, Workload
-from emgpr.weights.posterior_density import curvature_blocks
-from emgpr.weights.vecchia import (
+from emgpr.weights.joint_vecchia import (
     COARSE_BLOCKS,
     COARSE_NEIGHBOURS,
     FIRST_SITES,
     GROWTH,
     MAX_FINAL_BLOCKS,
 )
+from emgpr.weights.posterior_density import curvature_blocks
 
 # Numbers of evaluations and of information matrices: for each starting point, with few neighbours,
 # and for each part of the blocks. On all blocks, the number of evaluations is relative to the

@@ -1,11 +1,11 @@
-"""The weights of the candidate regressions, by how well each predicts left-out readings.
+"""The weights of the settings of a regression, by how well each predicts left-out readings.
 
-Readings are left out in two patterns. "Near": single readings, as where the readings of the output
+Readings are left out in two ways. "Near": single readings, as where the readings of the output
 are scattered among those of other outputs. "Far": folds that consist of blocks of neighbouring
-readings, as in a gap. In each pattern, a candidate has a variance, for which its errors have the
-size that it states, and a weight in the mixture of all candidates.
+readings, as in a gap. For each way, a setting has a weight in the mixture of all settings, and a
+variance that is scaled such that its squared errors agree with its predicted variances.
 
-No parameters are optimised: given a candidate, all predictions have a closed form.
+No parameters are optimised: given a setting, all predictions have a closed form.
 """
 
 from collections.abc import Sequence
@@ -17,29 +17,29 @@ from jaxtyping import Bool, Float, Int
 
 from emgpr.arrays import cholesky, inv
 from emgpr.mixture_weights import gaussian_log_density, mixture_moments, stacking_weights
-from emgpr.regression.candidates import (
-    Candidate,
+from emgpr.regression.drift import Drift
+from emgpr.regression.rows import RegressionRows
+from emgpr.regression.settings import (
     Residual,
-    candidates,
+    Setting,
+    all_settings,
     drift_priors,
     residual_models,
 )
-from emgpr.regression.drift import Drift
-from emgpr.regression.rows import RegressionRows
 
 Array = np.ndarray
 Moments = tuple[Float[Array, " n"], Float[Array, " n"]]  # mean and variance of each reading
 
 # Numbers of independent readings that left-out readings count as, near and far.
 NEAR_READINGS, FAR_READINGS = 100.0, 30.0
-MIN_WEIGHT, MAX_CANDIDATES = 0.02, 8  # candidates with the largest weights are kept
+MIN_WEIGHT, MAX_SETTINGS = 0.02, 8  # settings with the largest weights are kept
 
 
 @dataclass(frozen=True)
 class FittedRegression:
-    """The candidates with large weights, and their weights and variances, near and far."""
+    """The settings with large weights, and their weights and variances, near and far."""
 
-    kept: tuple[Candidate, ...]
+    kept: tuple[Setting, ...]
     weights: Float[Array, "2 C"]
     variances: Float[Array, "2 C"]  # of residual process and noise
 
@@ -86,7 +86,7 @@ def fit_regression(
     )
     kept = _largest(weights)
     weights = weights[:, kept] / weights[:, kept].sum(axis=1, keepdims=True)
-    chosen = tuple(candidates(varying)[c] for c in kept)
+    chosen = tuple(all_settings(varying)[c] for c in kept)
     near, far = (mixture_moments(weights[i], mean[i, kept], variance[i, kept]) for i in (0, 1))
     return LeftOutRegression(FittedRegression(chosen, weights, scale[:, kept]), near, far)
 
@@ -98,7 +98,7 @@ def _left_out(
     folds: Int[Array, " n"],
     varying: bool,
 ) -> tuple[Float[Array, "2 C n"], Float[Array, "2 C n"]]:
-    """Return mean and variance of every reading for each candidate, near and far."""
+    """Return mean and variance of every reading for each setting, near and far."""
     drift = Drift.around(rows)
     H, priors = drift.features(rows), drift_priors()
     deviations = [prior.deviations(drift) for prior in priors]
@@ -154,7 +154,7 @@ def coefficient_root(
 
 
 def _largest(weights: Float[Array, "2 C"]) -> Int[Array, " c"]:
-    """Return the candidates with large weights in one of the patterns, in ascending order."""
-    order = [np.argsort(-w, kind="stable")[:MAX_CANDIDATES] for w in weights]
+    """Return the settings with large weights near or far, in ascending order."""
+    order = [np.argsort(-w, kind="stable")[:MAX_SETTINGS] for w in weights]
     large = [chosen[w[chosen] >= MIN_WEIGHT] for chosen, w in zip(order, weights, strict=True)]
     return np.unique(np.concatenate([*large, *(chosen[:1] for chosen in order)]))

@@ -23,10 +23,10 @@ from emgpr.arrays import cholesky, chunks, diagonal
 from emgpr.mixture_weights import mixture_moments
 from emgpr.neighbours import pseudo_random_order
 from emgpr.prediction import sample_gaussian
-from emgpr.regression.candidates import Residual
 from emgpr.regression.drift import Drift
 from emgpr.regression.fit import FittedRegression, coefficient_root, left_out_of_residual
 from emgpr.regression.rows import RegressionRows
+from emgpr.regression.settings import Residual
 
 Array = np.ndarray
 Moments = tuple[Float[Array, " m"], Float[Array, " m"]]  # mean and variance at each new row
@@ -102,7 +102,7 @@ class Regression:
         *,
         include_noise: bool = True,
     ) -> Float[Array, "n m"]:
-        """Draw joint samples at new rows. A draw uses one candidate wherever weights are equal."""
+        """Draw joint samples at new rows. A draw uses one setting wherever weights are equal."""
         given = np.arange(len(self.y))
         if len(self.y) > MAX_EXACT:
             given = np.unique(self._nearest(new.x, N_NEIGHBOURS))
@@ -126,7 +126,7 @@ class Regression:
     def _mix(
         self, new: RegressionRows, far: Float[Array, " m"], krige: Callable[[Residual], Kriged]
     ) -> Moments:
-        """Return mean and variance of the mixture of all candidates."""
+        """Return mean and variance of the mixture of all settings."""
         h, kriged = self._drift.features(new), dict[Residual, Kriged]()
         mean, variance = np.empty((2, len(self.fitted.kept), len(new)))
         for c, (residual, prior) in enumerate(self.fitted.kept):

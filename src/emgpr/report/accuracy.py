@@ -10,7 +10,7 @@ from emgpr.estimators import MultiOutputGP, ReadingsGP
 from emgpr.report.cells import Row, Table, join_names, number, percent
 from emgpr.report.columns import ERRORS, TRANSFER
 from emgpr.report.data import MAX_OUTPUTS_NAMED
-from emgpr.report.transfer import is_joint
+from emgpr.report.stacking import is_joint
 
 SCENARIOS = {
     "site": "all outputs at a site left out, as at a new location",

@@ -27,7 +27,7 @@ from emgpr.report.charts import create_charts
 from emgpr.report.description import Description, describe
 from emgpr.report.figures import create_images
 from emgpr.report.provenance import Source, provenance_table
-from emgpr.report.transfer import transfer_statements, transfer_table
+from emgpr.report.stacking import transfer_statements, transfer_table
 
 SUFFIXES = (".html", ".htm")
 # Each script uses definitions from the scripts before it.

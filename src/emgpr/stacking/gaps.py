@@ -1,7 +1,16 @@
 """Gaps made in the readings of an output, to test how well it is predicted in a gap."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.spatial import KDTree
+
+from emgpr.observations import Observations
+from emgpr.prediction import LMCPosterior
+from emgpr.stacking.locations import scaled_locations
+from emgpr.stacking.patterns import TablePattern, unknown_outputs
 
 Array = np.ndarray
 
@@ -10,11 +19,54 @@ MIN_BLOCKS, MAX_BLOCKS = 4, 9
 DEFAULT_BLOCKS = 6  # if the table has no gaps from which a size could be derived
 
 
+@dataclass(frozen=True)
+class MadeGaps:
+    """Folds of all sites for each group of outputs that are missing together in a gap."""
+
+    folds: dict[tuple[int, ...], Int[Array, " N"]]
+
+    @classmethod
+    def in_table(cls, posterior: LMCPosterior, patterns: Sequence[TablePattern]) -> "MadeGaps":
+        """Make gaps like those of each group, among the readings of its first output."""
+        table, found = posterior.observations, dict[tuple[int, ...], Int[Array, " N"]]()
+        for one in patterns:
+            group = unknown_outputs(one, table.n_outputs)
+            if one.in_gap and group not in found:
+                found[group] = pattern_folds(posterior, one)
+        return cls(found)
+
+    def of_pattern(self, posterior: LMCPosterior, table_pattern: TablePattern) -> Int[Array, " N"]:
+        """Return the folds of all sites for a pattern."""
+        folds = self.folds.get(unknown_outputs(table_pattern, posterior.n_outputs))
+        return pattern_folds(posterior, table_pattern) if folds is None else folds
+
+    def masked(self, table: Observations) -> list[Observations]:
+        """Return a table without the readings in each fold; groups begin with different folds."""
+        tables = []
+        for i in range(N_FOLDS):
+            observed = table.observed.copy()
+            for shift, (group, folds) in enumerate(self.folds.items()):
+                observed[np.ix_(group, (folds + shift) % N_FOLDS == i)] = False
+            tables.append(Observations(table.x, np.where(observed, table.y, 0.0), observed))
+        return tables
+
+
+def pattern_folds(posterior: LMCPosterior, table_pattern: TablePattern) -> Int[Array, " N"]:
+    """Make gaps among the readings of an output; other sites belong to the fold of the nearest."""
+    table, d = posterior.observations, table_pattern.pattern[0]
+    x = scaled_locations(posterior, d, table.n_sites)
+    read = table.observed[d]
+    if not read.any():
+        return np.zeros(table.n_sites, int)
+    folds = gap_folds(x[read], table_pattern.n_missing)
+    return folds[KDTree(x[read]).query(x)[1]]
+
+
 def gap_folds(x: Float[Array, "n P"], n_missing: int = 0) -> Int[Array, " n"]:
     """Divide readings into three folds, each of which consists of gaps between other readings.
 
-    A gap has about as many readings as are missing in the table, but at most a third of all
-    readings.
+    A gap has about as many readings as are missing in the table, but between a ninth and a quarter
+    of all readings.
 
     >>> gap_folds(np.arange(12.0)[:, None], n_missing=2)
     array([0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2])

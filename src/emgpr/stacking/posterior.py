@@ -10,26 +10,22 @@ from emgpr.observations import Observations
 from emgpr.parallel import DEFAULT_EXECUTION, Execution
 from emgpr.prediction import GaussianMixture, LMCPosterior, stack_components
 from emgpr.regression import Regression, RegressionRows
-from emgpr.stacking.questions import (
-    Question,
-    TableQuestion,
+from emgpr.stacking.fit import Stack, regression_rows
+from emgpr.stacking.gaps import pattern_folds
+from emgpr.stacking.locations import location_unit, scaled_locations
+from emgpr.stacking.patterns import (
+    Pattern,
+    TablePattern,
     absolute_correlations,
-    known_patterns,
-    questions_in_sample,
-    questions_left_out,
+    known_sets,
+    patterns_in_sample,
+    patterns_left_out,
 )
 from emgpr.stacking.scores import LeftOutScores
-from emgpr.stacking.stack import (
-    Stack,
-    location_unit,
-    question_folds,
-    regression_rows,
-    scaled_locations,
-)
 from emgpr.stacking.weights import CANDIDATES, CandidateWeights
 
 Array = np.ndarray
-Asked = dict[Question, Int[Array, " m"]]  # rows in which each question is asked
+RowsOfPatterns = dict[Pattern, Int[Array, " m"]]  # the rows with each pattern
 
 OWN, JOINT, REGRESSION = range(len(CANDIDATES))
 MAX_KNOWN = 3  # outputs of a rare set of known outputs on which an output is regressed
@@ -41,11 +37,11 @@ MAX_LEFT_OUT_NEIGHBOURS = 32  # among which the nearest reading in another set i
 class StackedPosterior(LMCPosterior):
     """A posterior whose predictive distributions are mixtures of three candidates.
 
-    Weights differ between outputs and locations. Questions that were not asked before, because a
-    new set of outputs is known, are added to the stack when they are first asked. If only some of
-    the other outputs are known, and this set is rare in the table, the regression uses the three of
-    them that are most correlated with the output, so that there are not too many sets. The
-    candidate of an output is selected independently of those of other outputs.
+    Weights differ between outputs and locations. The weights for a new set of known outputs are
+    fitted and added to the stack when a prediction first needs them. If only some of the other
+    outputs are known, and this set is rare in the table, the regression uses the three of them that
+    are most correlated with the output, so that there are not too many sets. The candidate of an
+    output is selected independently of those of other outputs.
     """
 
     stack: Stack = field(default_factory=lambda: Stack(0, ()))
@@ -94,16 +90,16 @@ class StackedPosterior(LMCPosterior):
         execution: Execution,
     ) -> GaussianMixture:
         """Predict the outputs of one sample at each location."""
-        asked = {} if sample is None else self._reduced(questions_in_sample(sample))
-        self._answer(asked, execution)
-        weights, factors, far = self._weights(x, asked)
+        patterns = {} if sample is None else self._reduced(patterns_in_sample(sample))
+        self._fit_weights(patterns, execution)
+        weights, factors, far = self._weights(x, patterns)
         parts = []
         for candidate, posterior in ((OWN, self.without_transfer()), (JOINT, self.joint())):
             part = None
             if weights[candidate].any():
                 part = posterior.predict_given(x, sample, include_noise, True, execution)
             parts.append(part)
-        parts.append(self._regressions(x, sample, asked, far, include_noise))
+        parts.append(self._regressions(x, sample, patterns, far, include_noise))
         return _mixture(parts, weights, factors)
 
     def sample_given(
@@ -116,9 +112,9 @@ class StackedPosterior(LMCPosterior):
         execution: Execution,
     ) -> Float[Array, "n M D"]:
         """Draw joint samples; one number for each draw and output selects the candidate."""
-        asked = {} if sample is None else self._reduced(questions_in_sample(sample))
-        self._answer(asked, execution)
-        weights, factors, far = self._weights(x, asked)
+        patterns = {} if sample is None else self._reduced(patterns_in_sample(sample))
+        self._fit_weights(patterns, execution)
+        weights, factors, far = self._weights(x, patterns)
         ends = np.cumsum(weights, axis=0)
         draws = {}
         for candidate, posterior in ((JOINT, self.joint()), (OWN, self.without_transfer())):
@@ -131,14 +127,14 @@ class StackedPosterior(LMCPosterior):
         for candidate, values in draws.items():
             chosen = (uniform >= ends[candidate] - weights[candidate]) & (uniform < ends[candidate])
             drawn = np.where(chosen, values, drawn)
-        for question, rows in asked.items():
-            d = question[0]
+        for pattern, rows in patterns.items():
+            d = pattern[0]
             chosen = uniform[:, :, d] >= ends[JOINT, rows, d]
-            regression = self._regression(question)
+            regression = self._regression(pattern)
             if regression is None or not chosen.any():
                 continue
             assert sample is not None
-            new = self._new_rows(question, x[rows], sample[rows])
+            new = self._new_rows(pattern, x[rows], sample[rows])
             values = regression.sample(new, far[rows, d], n, rng, include_noise=include_noise)
             drawn[:, rows, d] = np.where(chosen, values, drawn[:, rows, d])
         return drawn
@@ -156,9 +152,9 @@ class StackedPosterior(LMCPosterior):
         """
         at = np.arange(self.n_sites) if sites is None else sites
         table = self.observations
-        asked = self._reduced(questions_left_out(table.observed[:, at], sets[:, at]))
-        self._answer(asked, execution)
-        weights, factors, far = self._weights(table.x[at], asked, (sets, at))
+        patterns = self._reduced(patterns_left_out(table.observed[:, at], sets[:, at]))
+        self._fit_weights(patterns, execution)
+        weights, factors, far = self._weights(table.x[at], patterns, (sets, at))
         parts: list[GaussianMixture | None] = [
             posterior.leave_out(sets, sites, execution=execution)
             if weights[candidate].any()
@@ -166,7 +162,7 @@ class StackedPosterior(LMCPosterior):
             for candidate, posterior in enumerate((self.without_transfer(), self.joint()))
         ]
         mean, variance = np.zeros((2, len(at), self.n_outputs))
-        for (d, known), rows in asked.items():
+        for (d, known), rows in patterns.items():
             regression = self._regression((d, known))
             if regression is not None:
                 read = np.flatnonzero(table.observed[d])
@@ -176,29 +172,29 @@ class StackedPosterior(LMCPosterior):
                 )
         return _mixture([*parts, _diagonal(mean, variance)], weights, factors)
 
-    def _reduced(self, asked: Asked) -> Asked:
-        """Replace sets of known outputs by their most correlated outputs, unless few are asked."""
+    def _reduced(self, patterns: RowsOfPatterns) -> RowsOfPatterns:
+        """Replace large, rare sets of known outputs by their most correlated outputs."""
         strength, fitted = (
             self._correlations(),
-            self._questions_of_table() | self.stack.known.keys(),
+            self._patterns_of_table() | self.stack.known.keys(),
         )
-        reduced: dict[Question, list[Int[Array, " m"]]] = {}
-        for (d, known), rows in asked.items():
+        reduced: dict[Pattern, list[Int[Array, " m"]]] = {}
+        for (d, known), rows in patterns.items():
             few = len(known) <= MAX_KNOWN or len(known) == self.n_outputs - 1
             if not few and (d, known) not in fitted and self._fixed(d) is None:
                 known = tuple(sorted(sorted(known, key=lambda e: -strength[d, e])[:MAX_KNOWN]))
             reduced.setdefault((d, known), []).append(rows)
-        return {question: np.sort(np.concatenate(rows)) for question, rows in reduced.items()}
+        return {pattern: np.sort(np.concatenate(rows)) for pattern, rows in reduced.items()}
 
-    def _questions_of_table(self) -> set[Question]:
-        """Return the questions that the missing readings at many training sites ask."""
+    def _patterns_of_table(self) -> set[Pattern]:
+        """Return the patterns of known outputs that occur at many training sites."""
         known = self.observations.observed[:, : self.stack.n_sites].T
 
-        def find() -> set[Question]:
-            sets = [others for others, rows in known_patterns(known) if len(rows) >= MIN_SITES]
+        def find() -> set[Pattern]:
+            sets = [others for others, rows in known_sets(known) if len(rows) >= MIN_SITES]
             return {(d, others) for others in sets for d in range(known.shape[1])}
 
-        return self.observations.cached("questions", find)
+        return self.observations.cached("patterns", find)
 
     def _correlations(self) -> Float[Array, "D D"]:
         """Return the absolute correlations of the training readings; 0 without common sites."""
@@ -206,10 +202,10 @@ class StackedPosterior(LMCPosterior):
         y, observed = self.observations.y[:, :n], self.observations.observed[:, :n]
         return self.observations.cached("correlations", lambda: absolute_correlations(y, observed))
 
-    def _answer(self, asked: Asked, execution: Execution) -> None:
-        """Fit the weights for questions that were not asked before."""
+    def _fit_weights(self, patterns: RowsOfPatterns, execution: Execution) -> None:
+        """Fit the weights for patterns that were not needed before."""
         stack = self.stack
-        new = [q for q in asked if q not in stack.known and self._fixed(q[0]) is None]
+        new = [q for q in patterns if q not in stack.known and self._fixed(q[0]) is None]
         if not new:
             return
         training = self.joint()
@@ -225,11 +221,11 @@ class StackedPosterior(LMCPosterior):
             training, stack.couples_outputs, stack.n_parameters, execution.quiet()
         )
         folds = np.zeros((self.n_outputs, stack.n_sites), int)
-        for d, known in {question[0]: question[1] for question in new}.items():
-            folds[d] = question_folds(training, TableQuestion((d, known)))
+        for d, known in {pattern[0]: pattern[1] for pattern in new}.items():
+            folds[d] = pattern_folds(training, TablePattern((d, known)))
         own_far = scores.own_far(folds)
-        for question in new:
-            stack.add(scores, question, folds[question[0]], own_far)
+        for pattern in new:
+            stack.add(scores, pattern, folds[pattern[0]], own_far)
 
     def _fixed(self, d: int) -> CandidateWeights | None:
         fixed = self.stack.fixed
@@ -238,7 +234,7 @@ class StackedPosterior(LMCPosterior):
     def _weights(
         self,
         x: Float[Array, "M P"],
-        asked: Asked,
+        patterns: RowsOfPatterns,
         left_out: tuple[Int[Array, "D N"], Int[Array, " M"]] | None = None,
     ) -> tuple[Float[Array, "3 M D"], Float[Array, "3 M D"], Float[Array, "M D"]]:
         """Return weights, factors of variances, and the share of the weights for gaps."""
@@ -246,7 +242,7 @@ class StackedPosterior(LMCPosterior):
         weights = np.empty((len(CANDIDATES), M, D))
         weights[...] = np.stack([w.near for w in self.stack.unknown], axis=-1)[:, None]
         factors, far = np.ones_like(weights), np.zeros((M, D))
-        for (d, known), rows in asked.items():
+        for (d, known), rows in patterns.items():
             found = self._fixed(d) or self.stack.known[d, known]
             if found.distances[1] > found.distances[0]:
                 far[rows, d] = found.far_share(self._distances(d, x[rows], left_out, rows))
@@ -276,27 +272,27 @@ class StackedPosterior(LMCPosterior):
         first = np.where(other.any(axis=1), other.argmax(axis=1), -1)
         return np.take_along_axis(distance, first[:, None], axis=1)[:, 0]
 
-    def _regression(self, question: Question) -> Regression | None:
-        """Return the regression that answers a question, given all readings of its output."""
-        fitted = self.stack.regressions.get(question)
+    def _regression(self, pattern: Pattern) -> Regression | None:
+        """Return the regression for a pattern, given all readings of its output."""
+        fitted = self.stack.regressions.get(pattern)
         if fitted is None:
             return None
 
         def build() -> Regression:
-            read = np.flatnonzero(self.observations.observed[question[0]])
-            x = scaled_locations(self, question[0], self.stack.n_sites)
-            rows = regression_rows(self, question, x, read)
+            read = np.flatnonzero(self.observations.observed[pattern[0]])
+            x = scaled_locations(self, pattern[0], self.stack.n_sites)
+            rows = regression_rows(self, pattern, x, read)
             return Regression(
-                self.stack.kernel, fitted, rows, self.observations.y[question[0], read]
+                self.stack.kernel, fitted, rows, self.observations.y[pattern[0], read]
             )
 
-        return self.observations.cached(("regression", question), build)
+        return self.observations.cached(("regression", pattern), build)
 
     def _new_rows(
-        self, question: Question, x: Float[Array, "m P"], sample: Float[Array, "m D"]
+        self, pattern: Pattern, x: Float[Array, "m P"], sample: Float[Array, "m D"]
     ) -> RegressionRows:
         """Return the rows of a regression at new locations where its known outputs are given."""
-        d, known = question
+        d, known = pattern
         return RegressionRows.build(
             x / location_unit(self, d, self.stack.n_sites), sample[:, known]
         )
@@ -305,17 +301,17 @@ class StackedPosterior(LMCPosterior):
         self,
         x: Float[Array, "M P"],
         sample: Float[Array, "M D"] | None,
-        asked: Asked,
+        patterns: RowsOfPatterns,
         far: Float[Array, "M D"],
         include_noise: bool,
     ) -> GaussianMixture:
-        """Predict by regressions where they answer a question; 0 elsewhere."""
+        """Predict by regressions where there is one; 0 elsewhere."""
         mean, variance = np.zeros((2, len(x), self.n_outputs))
-        for question, rows in asked.items():
-            regression, d = self._regression(question), question[0]
+        for pattern, rows in patterns.items():
+            regression, d = self._regression(pattern), pattern[0]
             if regression is not None:
                 assert sample is not None
-                new = self._new_rows(question, x[rows], sample[rows])
+                new = self._new_rows(pattern, x[rows], sample[rows])
                 mean[rows, d], variance[rows, d] = regression.predict(
                     new, far[rows, d], include_noise=include_noise
                 )

@@ -26,7 +26,7 @@ MAX_TEST_READINGS = 100  # of each output, if there are too many readings for an
 # neighbours: at most MAX_NEIGHBOURS readings of each output, with a covariance of about MAX_ROWS
 # rows, but at least MIN_NEIGHBOURS.
 MAX_EXACT = 1000
-MAX_NEIGHBOURS, MIN_NEIGHBOURS, MAX_ROWS = 16, 6, 256
+MAX_NEIGHBOURS, MIN_NEIGHBOURS, MAX_ROWS = 16, 6, 128
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def test_neighbours(D: int) -> int:
     """Return the number of readings of each output from which a left-out reading is predicted.
 
     >>> [test_neighbours(D) for D in (3, 20, 100)]
-    [16, 12, 6]
+    [16, 6, 6]
     """
     return max(MIN_NEIGHBOURS, min(MAX_NEIGHBOURS, MAX_ROWS // D))
 

@@ -1,4 +1,4 @@
-"""The weights of the candidates for one question, near and far from the output's own readings."""
+"""The weights of the candidates for one pattern of known outputs, near own readings and in gaps."""
 
 from dataclasses import dataclass, field
 

@@ -10,10 +10,10 @@ from emgpr.weights.initial import (
     with_output_variances,
 )
 from emgpr.weights.joint import RefinedModel, Stage, maximise, refine
+from emgpr.weights.joint_vecchia import automatic_neighbours, refine_with_vecchia, refit_roughly
 from emgpr.weights.parameters import LMCParameters, ParameterVector
 from emgpr.weights.sill_prior import SillPrior
 from emgpr.weights.starting_points import starting_points
-from emgpr.weights.vecchia import automatic_neighbours, refine_with_vecchia, refit_roughly
 
 __all__ = [
     "FittedWeights",

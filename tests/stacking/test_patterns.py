@@ -1,48 +1,48 @@
-"""Questions: which outputs are asked for, and which are known at the location."""
+"""Patterns: which outputs are predicted, and which are known at the location."""
 
 import numpy as np
 import pytest
 
 from emgpr.observations import Observations
-from emgpr.stacking import known_patterns, questions_in_sample
-from emgpr.stacking.questions import questions_left_out, table_question
+from emgpr.stacking import known_sets, patterns_in_sample
+from emgpr.stacking.patterns import patterns_left_out, table_pattern
 
 NAN = np.nan
 
 
-def as_lists(questions):
-    return {question: rows.tolist() for question, rows in questions.items()}
+def as_lists(patterns):
+    return {pattern: rows.tolist() for pattern, rows in patterns.items()}
 
 
 def test_rows_are_grouped_by_the_outputs_that_are_known():
     sample = np.array([[1, NAN, NAN], [1, 2, NAN], [NAN, NAN, NAN], [3, NAN, NAN], [1, 2, 3]])
-    assert as_lists(questions_in_sample(sample)) == {
+    assert as_lists(patterns_in_sample(sample)) == {
         (1, (0,)): [0, 3],
         (2, (0,)): [0, 3],
         (2, (0, 1)): [1],
     }
 
 
-def test_every_missing_output_of_a_row_is_asked_once(rng):
+def test_every_missing_output_of_a_row_is_predicted_once(rng):
     sample = np.where(rng.uniform(size=(60, 4)) < 0.5, NAN, 1.0)
-    asked = np.zeros((60, 4), int)
-    for (d, known), rows in questions_in_sample(sample).items():
-        asked[rows, d] += 1
+    found = np.zeros((60, 4), int)
+    for (d, known), rows in patterns_in_sample(sample).items():
+        found[rows, d] += 1
         expected = np.isin(np.arange(4), known)
         assert (~np.isnan(sample[rows]) == expected).all()
     something = ~np.isnan(sample).all(axis=1)
-    assert (asked == np.isnan(sample) * something[:, None]).all()
+    assert (found == np.isnan(sample) * something[:, None]).all()
 
 
 def test_patterns_without_known_outputs_are_left_out():
-    assert known_patterns(np.zeros((3, 2), bool)) == []
+    assert known_sets(np.zeros((3, 2), bool)) == []
 
 
 def test_a_left_out_reading_asks_for_its_output_given_the_other_sets():
     """Site 0: all outputs left out together; site 1: one by one; site 2: output 1 is missing."""
     observed = np.array([[1, 1, 1], [1, 1, 0], [1, 1, 1]], bool)
     sets = np.array([[0, 1, 4], [0, 2, 5], [0, 3, 6]])
-    assert as_lists(questions_left_out(observed, sets)) == {
+    assert as_lists(patterns_left_out(observed, sets)) == {
         (0, (1, 2)): [1],
         (0, (2,)): [2],
         (1, (0, 2)): [1],
@@ -58,17 +58,17 @@ def line(*columns):
 
 def test_a_complete_table_asks_for_an_output_given_all_others():
     table, x = line(np.ones(9), np.ones(9), np.ones(9))
-    asked = table_question(table, 1, x)
-    assert (asked.question, asked.n_missing, asked.in_gap) == ((1, (0, 2)), 0, False)
+    found = table_pattern(table, 1, x)
+    assert (found.pattern, found.n_missing, found.in_gap) == ((1, (0, 2)), 0, False)
 
 
-def test_the_most_frequent_pattern_of_missing_readings_is_asked():
+def test_the_most_frequent_pattern_of_missing_readings_is_returned():
     a, b, c = np.ones((3, 30))
     b[3:12:2] = c[20] = NAN
     b[[15, 20]] = NAN
     a[15] = NAN
-    asked = table_question(*(lambda table, x: (table, 1, x))(*line(a, b, c)))
-    assert (asked.question, asked.n_missing, asked.in_gap) == ((1, (0, 2)), 5, False)
+    found = table_pattern(*(lambda table, x: (table, 1, x))(*line(a, b, c)))
+    assert (found.pattern, found.n_missing, found.in_gap) == ((1, (0, 2)), 5, False)
 
 
 @pytest.mark.parametrize(("n_missing", "in_gap"), [(2, False), (20, True)])
@@ -76,15 +76,15 @@ def test_a_gap_is_far_from_the_readings_of_the_output(n_missing, in_gap):
     b = np.ones(40)
     b[10 : 10 + n_missing] = NAN
     table, x = line(np.ones(40), b)
-    asked = table_question(table, 1, x)
-    assert (asked.question, asked.n_missing, asked.in_gap) == ((1, (0,)), n_missing, in_gap)
+    found = table_pattern(table, 1, x)
+    assert (found.pattern, found.n_missing, found.in_gap) == ((1, (0,)), n_missing, in_gap)
 
 
 def test_scattered_readings_are_no_gap_however_rare_they_are(rng):
     x = rng.uniform(size=(300, 2))
     Y = np.ones((300, 2))
     Y[15:, 1] = NAN
-    assert not table_question(Observations.from_table(x, Y), 1, x).in_gap
+    assert not table_pattern(Observations.from_table(x, Y), 1, x).in_gap
 
 
 def test_repeated_measurements_do_not_make_a_gap():
@@ -93,4 +93,4 @@ def test_repeated_measurements_do_not_make_a_gap():
     b[[7, 15, 30]] = NAN
     x, Y = np.arange(40.0)[:, None], np.column_stack([np.ones(40), b])
     twice = Observations.from_table(np.vstack([x, x]), np.vstack([Y, Y]))
-    assert not table_question(twice, 1, twice.x).in_gap
+    assert not table_pattern(twice, 1, twice.x).in_gap

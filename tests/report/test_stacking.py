@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from emgpr import EMGPR
 from emgpr.report.data import MAX_OUTPUTS_NAMED
-from emgpr.report.transfer import is_joint, transfer_statements, transfer_table
+from emgpr.report.stacking import is_joint, transfer_statements, transfer_table
 from emgpr.stacking import CANDIDATES
 from tests.simulated import smooth_table
 
@@ -45,7 +45,7 @@ METALS = {
     ("Cd", "Ni, Zn", "far"): REGRESSION,
     ("Ni", "Cd, Zn", "near"): OWN,
     ("Ni", "Cd, Zn", "far"): REGRESSION,
-    ("Ni", "Cd", "near"): JOINT,  # asked later: the first question of an output counts
+    ("Ni", "Cd", "near"): JOINT,  # needed later: the first pattern of an output counts
     ("Ni", "Cd", "far"): JOINT,
 }
 
@@ -82,7 +82,7 @@ def test_many_outputs_are_counted():
 
 
 def test_situations_without_weights_are_not_stated():
-    """Outputs with fixed weights are asked no questions."""
+    """Outputs with fixed weights have no patterns."""
     model = model_with({key: value for key, value in METALS.items() if not key[1]})
     assert len(transfer_statements(model)) == 1
     assert [cell.text for cell in transfer_table(model).rows[0]][2:] == 2 * [

@@ -1,4 +1,4 @@
-"""The weights of all questions of a table, fitted to left-out readings."""
+"""The weights of all patterns of a table, fitted to left-out readings."""
 
 from dataclasses import replace
 
@@ -13,17 +13,12 @@ from emgpr.prediction import LMCModel, LMCPosterior
 from emgpr.regression import fit_regression
 from emgpr.regression.fit import FAR_READINGS, NEAR_READINGS
 from emgpr.stacking import CANDIDATES, fit_stack
-from emgpr.stacking import stack as module
-from emgpr.stacking.gaps import N_FOLDS
-from emgpr.stacking.questions import TableQuestion
+from emgpr.stacking import fit as module
+from emgpr.stacking.fit import INFLATION_READINGS, MIN_READINGS, regression_rows
+from emgpr.stacking.gaps import N_FOLDS, pattern_folds
+from emgpr.stacking.locations import scaled_locations
+from emgpr.stacking.patterns import TablePattern
 from emgpr.stacking.scores import LeftOutScores
-from emgpr.stacking.stack import (
-    INFLATION_READINGS,
-    MIN_READINGS,
-    question_folds,
-    regression_rows,
-    scaled_locations,
-)
 from emgpr.stacking.weights import without_negligible
 from tests.simulated import lmc_posterior, world
 from tests.stacking.stacked import gappy_world, stacked_posterior, strip
@@ -69,18 +64,18 @@ def inflated(y, moments):
     return max(1.0, factor)
 
 
-@pytest.mark.parametrize("question", [(1, (0, 2)), (2, (0, 1))])
-def test_weights_are_those_of_the_log_densities_of_left_out_readings(fitted, question):
+@pytest.mark.parametrize("pattern", [(1, (0, 2)), (2, (0, 1))])
+def test_weights_are_those_of_the_log_densities_of_left_out_readings(fitted, pattern):
     made, posterior = fitted
-    d, known = question
+    d, known = pattern
     joint = posterior.with_transfer()
     scores = LeftOutScores(joint, True, posterior.stack.n_parameters)
     gap = (made.X[:, 0] < 0.4) & ~np.isnan(made.Y[:, 2])
     n_missing = int(gap[~np.isnan(made.Y[:, 0])].sum()) if d == 1 else 0
-    folds = question_folds(joint, TableQuestion(question, n_missing, d == 1))
+    folds = pattern_folds(joint, TablePattern(pattern, n_missing, d == 1))
     read = np.flatnonzero(~np.isnan(made.Y[:, d]))
     y, x = made.Y[read, d], scaled_locations(joint, d, 40)
-    rows = regression_rows(joint, question, x, read)
+    rows = regression_rows(joint, pattern, x, read)
     measured = rows.imputed == 0  # readings given imputed values are not scored
     regression = fit_regression("matern12", rows, y, folds[read], measured)
     assert 10 <= measured.sum() < len(read)
@@ -93,7 +88,7 @@ def test_weights_are_those_of_the_log_densities_of_left_out_readings(fitted, que
 
     unknown = [e for e in range(3) if e not in known]
     near = [of(scores.own_near), of(scores.joint_near(unknown)), some(regression.near)]
-    found, y = posterior.stack.known[question], y[measured]
+    found, y = posterior.stack.known[pattern], y[measured]
     weights, means = score_all(y, near, scores.penalty, NEAR_READINGS)
     assert_allclose(found.near, weights, rtol=1e-6, atol=1e-9)
     assert_allclose(found.log_scores[0], means, rtol=1e-6)
@@ -242,9 +237,9 @@ def test_an_output_with_few_readings_has_no_regression():
     Y[np.flatnonzero(~np.isnan(Y[:, 1]))[MIN_READINGS - 1 :], 1] = np.nan
     _, posterior = stacked_posterior(made.table(Y))
     stack = posterior.stack
-    question = next(q for q in stack.known if q[0] == 1)
-    assert stack.known[question] is stack.unknown[1]
-    assert question not in stack.regressions
+    pattern = next(q for q in stack.known if q[0] == 1)
+    assert stack.known[pattern] is stack.unknown[1]
+    assert pattern not in stack.regressions
 
 
 def test_a_constant_output_has_no_regression():
@@ -277,8 +272,8 @@ def test_outputs_whose_readings_are_all_in_one_gap_do_not_stop_the_fit():
 
 def test_distances_are_those_to_other_readings_and_to_other_folds(fitted):
     made, posterior = fitted
-    question = (1, (0, 2))
-    near, far = posterior.stack.known[question].distances
+    pattern = (1, (0, 2))
+    near, far = posterior.stack.known[pattern].distances
     x = scaled_locations(posterior, 1, 40)[~np.isnan(made.Y[:, 1])]
     distance = np.linalg.norm(x[:, None] - x, axis=2)
     np.fill_diagonal(distance, np.inf)
@@ -334,14 +329,14 @@ def test_only_the_sites_of_a_regression_are_imputed(fitted, monkeypatch):
 
     monkeypatch.setattr(LMCPosterior, "predict", counted)
     joint = lmc_posterior(made.table(made.Y))
-    x, question = scaled_locations(posterior, 2, 40), (2, (0, 1))
+    x, pattern = scaled_locations(posterior, 2, 40), (2, (0, 1))
     missing = np.flatnonzero(np.isnan(made.Y[:, :2]).any(axis=1))
-    regression_rows(joint, question, x, missing[:3])
-    some = regression_rows(joint, question, x, missing)
-    again = regression_rows(joint, question, x, missing[::-1])
+    regression_rows(joint, pattern, x, missing[:3])
+    some = regression_rows(joint, pattern, x, missing)
+    again = regression_rows(joint, pattern, x, missing[::-1])
     assert asked == [3, len(missing) - 3]
     assert_array_equal(again.z[::-1], some.z)
-    expected = regression_rows(posterior, question, x, missing)
+    expected = regression_rows(posterior, pattern, x, missing)
     assert_allclose(some.z, expected.z, rtol=1e-12)
     assert_allclose(some.imputed, expected.imputed, rtol=1e-12)
 

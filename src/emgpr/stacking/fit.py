@@ -1,4 +1,4 @@
-"""The weights of the candidates for every question, fitted to left-out readings."""
+"""The weights of the candidates for every pattern of known outputs, fitted to left-out readings."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,14 +7,14 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.spatial import KDTree
 
-from emgpr.kernels import distance_scales
 from emgpr.mixture_weights import gaussian_log_density, stacking_weights
 from emgpr.observations import Observations
 from emgpr.prediction import LMCModel, LMCPosterior
 from emgpr.regression import FittedRegression, RegressionRows, fit_regression
 from emgpr.regression.fit import FAR_READINGS, NEAR_READINGS
-from emgpr.stacking.gaps import N_FOLDS, gap_folds
-from emgpr.stacking.questions import Question, TableQuestion, table_question, typical_spacing
+from emgpr.stacking.gaps import N_FOLDS, MadeGaps
+from emgpr.stacking.locations import scaled_locations, typical_spacing
+from emgpr.stacking.patterns import Pattern, table_pattern, unknown_outputs
 from emgpr.stacking.scores import LeftOutScores, Table
 from emgpr.stacking.weights import CANDIDATES, CandidateWeights, without_negligible
 
@@ -31,7 +31,7 @@ INFLATION_READINGS = 5.0  # that a variance without inflation is worth
 class Stack:
     """Weights of the candidates: where nothing is known, and for every set of known outputs.
 
-    `known` and `regressions` contain the questions that have been asked so far. If `fixed` is not
+    `known` and `regressions` contain the patterns that were needed so far. If `fixed` is not
     None, it contains the weights of each output for all sets of known outputs.
     """
 
@@ -41,8 +41,8 @@ class Stack:
     varying: bool = False  # whether coefficients vary with the location
     couples_outputs: bool = True  # whether the joint model is a candidate
     n_parameters: int = 0  # of the joint model
-    known: dict[Question, CandidateWeights] = field(default_factory=dict)
-    regressions: dict[Question, FittedRegression] = field(default_factory=dict)
+    known: dict[Pattern, CandidateWeights] = field(default_factory=dict)
+    regressions: dict[Pattern, FittedRegression] = field(default_factory=dict)
     fixed: tuple[CandidateWeights | None, ...] = ()
 
     @property
@@ -56,44 +56,44 @@ class Stack:
     def reorder(self, columns: Int[Array, " D"]) -> "Stack":
         """Return the stack of a table in which output d has become column `columns[d]`."""
 
-        def moved(question: Question) -> Question:
-            d, known = question
+        def moved(pattern: Pattern) -> Pattern:
+            d, known = pattern
             return int(columns[d]), tuple(sorted(int(columns[e]) for e in known))
 
         at = np.argsort(columns)
         return replace(
             self,
             unknown=tuple(self.unknown[d] for d in at),
-            known={moved(question): found for question, found in self.known.items()},
-            regressions={moved(question): found for question, found in self.regressions.items()},
+            known={moved(pattern): found for pattern, found in self.known.items()},
+            regressions={moved(pattern): found for pattern, found in self.regressions.items()},
             fixed=tuple(self.fixed[d] for d in at) if self.fixed else (),
         )
 
     def add(
         self,
         scores: LeftOutScores,
-        question: Question,
+        pattern: Pattern,
         folds: Int[Array, " N"],
         own_far: Table,
         joint_far: Table | None = None,
     ) -> None:
-        """Fit the weights of the candidates for one question.
+        """Fit the weights of the candidates for one pattern.
 
         `own_far` and `joint_far` are predictions of readings from other folds. Without the latter,
         the joint model is not a candidate in gaps.
         """
-        (d, known), table = question, scores.observations
+        (d, known), table = pattern, scores.observations
         read = np.flatnonzero(table.observed[d])
         if len(read) < MIN_READINGS or table.constant[d]:
-            self.known[question] = self.unknown[d]
+            self.known[pattern] = self.unknown[d]
             return
         x = scaled_locations(scores.posterior, d, self.n_sites)
         chosen, scored = _regression_rows(x, read, np.isin(read, scores.sites))
-        rows = regression_rows(scores.posterior, question, x, chosen)
+        rows = regression_rows(scores.posterior, pattern, x, chosen)
         # Imputed values are smoother than readings, so that errors given them are too small.
         scored = scored & (rows.imputed == 0)
         if scored.sum() < MIN_READINGS:
-            self.known[question] = self.unknown[d]
+            self.known[pattern] = self.unknown[d]
             return
         found = fit_regression(
             self.kernel, rows, table.y[d, chosen], folds[chosen], scored, varying=self.varying
@@ -113,8 +113,8 @@ class Stack:
         inflation[CANDIDATES.index("regression")] = 1.0
         near_weights, near_scores = _weights(y, near, np.ones(3), scores.penalty, NEAR_READINGS)
         far_weights, far_scores = _weights(y[deep], far, inflation, 0.0, FAR_READINGS)
-        self.regressions[question] = found.fitted  # before the weights, which refer to it
-        self.known[question] = CandidateWeights(
+        self.regressions[pattern] = found.fitted  # before the weights, which refer to it
+        self.known[pattern] = CandidateWeights(
             near_weights,
             far_weights,
             (typical_spacing(x[read]), float(np.median(distance[deep]))),
@@ -132,7 +132,7 @@ def fit_stack(
     refit: Refit | None = None,
     not_stacked: Collection[int] = (),
 ) -> Stack:
-    """Fit the weights where nothing is known, and for the question that each output asks.
+    """Fit the weights where nothing is known, and for the most frequent pattern of each output.
 
     `refit` returns the joint model of other readings. The outputs in `not_stacked` are predicted by
     the joint model alone.
@@ -150,101 +150,34 @@ def fit_stack(
     )
     if table.n_outputs == 1:
         return stack
-    asked = [
-        table_question(table, d, scaled_locations(posterior, d, table.n_sites)) for d in outputs
+    patterns = [
+        table_pattern(table, d, scaled_locations(posterior, d, table.n_sites)) for d in outputs
     ]
-    gaps = _Gaps.in_table(posterior, asked)
+    gaps = MadeGaps.in_table(posterior, patterns)
     models = []
     if coupled and refit is not None and gaps.folds:
         models = [refit(masked) for masked in gaps.masked(table)]
     folds = np.zeros((table.n_outputs, table.n_sites), int)
-    for one_asked in asked:
-        folds[one_asked.question[0]] = gaps.of_question(posterior, one_asked)
+    for found in patterns:
+        folds[found.pattern[0]] = gaps.of_pattern(posterior, found)
     own_far, joint_far = scores.own_far(folds), dict[tuple[int, ...], Table]()
     for shift, (group, of_group) in enumerate(gaps.folds.items() if models else ()):
         in_order = [models[(fold + shift) % N_FOLDS] for fold in range(N_FOLDS)]
         joint_far[group] = scores.joint_far(in_order, of_group, group)
-    for one_asked in asked:
-        (d, _), group = one_asked.question, _unknown(one_asked, table.n_outputs)
-        stack.add(scores, one_asked.question, folds[d], own_far, joint_far.get(group))
+    for found in patterns:
+        (d, _), group = found.pattern, unknown_outputs(found, table.n_outputs)
+        stack.add(scores, found.pattern, folds[d], own_far, joint_far.get(group))
     return stack
-
-
-def _unknown(asked: TableQuestion, D: int) -> tuple[int, ...]:
-    """Return the outputs that are not known when a question is asked."""
-    return tuple(d for d in range(D) if d not in asked.question[1])
-
-
-@dataclass(frozen=True)
-class _Gaps:
-    """Folds of all sites for each group of outputs that are missing together in a gap."""
-
-    folds: dict[tuple[int, ...], Int[Array, " N"]]
-
-    @classmethod
-    def in_table(cls, posterior: LMCPosterior, asked: Sequence[TableQuestion]) -> "_Gaps":
-        """Make gaps like those of each group, among the readings of its first output."""
-        table, found = posterior.observations, dict[tuple[int, ...], Int[Array, " N"]]()
-        for one in asked:
-            group = _unknown(one, table.n_outputs)
-            if one.in_gap and group not in found:
-                found[group] = question_folds(posterior, one)
-        return cls(found)
-
-    def of_question(self, posterior: LMCPosterior, asked: TableQuestion) -> Int[Array, " N"]:
-        """Return the folds of all sites for a question."""
-        folds = self.folds.get(_unknown(asked, posterior.n_outputs))
-        return question_folds(posterior, asked) if folds is None else folds
-
-    def masked(self, table: Observations) -> list[Observations]:
-        """Return a table without the readings in each fold; groups begin with different folds."""
-        tables = []
-        for i in range(N_FOLDS):
-            observed = table.observed.copy()
-            for shift, (group, folds) in enumerate(self.folds.items()):
-                observed[np.ix_(group, (folds + shift) % N_FOLDS == i)] = False
-            tables.append(Observations(table.x, np.where(observed, table.y, 0.0), observed))
-        return tables
-
-
-def question_folds(
-    posterior: LMCPosterior, asked: TableQuestion, n_sites: int | None = None
-) -> Int[Array, " N"]:
-    """Make gaps among the readings of an output; other sites belong to the fold of the nearest."""
-    table, d = posterior.observations, asked.question[0]
-    x = scaled_locations(posterior, d, table.n_sites if n_sites is None else n_sites)
-    read = table.observed[d]
-    if not read.any():
-        return np.zeros(table.n_sites, int)
-    folds = gap_folds(x[read], asked.n_missing)
-    return folds[KDTree(x[read]).query(x)[1]]
-
-
-def scaled_locations(posterior: LMCPosterior, d: int, n_sites: int) -> Float[Array, "N P"]:
-    """Return all sites in units of output d: relative to length-scales and to the extent."""
-    return posterior.observations.x / location_unit(posterior, d, n_sites)
-
-
-def location_unit(posterior: LMCPosterior, d: int, n_sites: int) -> Float[Array, " P"]:
-    """Return the unit of each input for output d: its length-scales, if it has several.
-
-    The first `n_sites` sites, those of training, have an extent of one.
-    """
-    assert posterior.independent is not None
-    x = posterior.observations.x[:n_sites]
-    unit = distance_scales(posterior.independent.kernels[d : d + 1], x.shape[1])
-    extent = float(np.linalg.norm(np.ptp(x / unit, axis=0)))
-    return unit * (extent or 1.0)
 
 
 def regression_rows(
     posterior: LMCPosterior,
-    question: Question,
+    pattern: Pattern,
     x: Float[Array, "N P"],
     sites: Int[Array, " n"],
 ) -> RegressionRows:
     """Return the rows of a regression at sites; missing known outputs are imputed."""
-    known, table = np.array(question[1]), posterior.observations
+    known, table = np.array(pattern[1]), posterior.observations
     if table.observed[np.ix_(known, sites)].all():
         return RegressionRows.build(x[sites], table.y[np.ix_(known, sites)].T)
     values, variances = table.cached("imputed", lambda: _Imputed.none(table)).at(posterior, sites)

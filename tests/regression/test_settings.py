@@ -1,14 +1,14 @@
-"""Candidate regressions: the covariance of their residuals, and the list of all candidates."""
+"""Settings of the regressions: the covariance of their residuals, and the list of all settings."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from emgpr.regression import RegressionRows, Residual
-from emgpr.regression.candidates import (
+from emgpr.regression.settings import (
     IMPUTED_NOISE,
     MIN_NOISE,
-    candidates,
+    all_settings,
     drift_priors,
     residual_models,
 )
@@ -54,7 +54,7 @@ def test_residual_process_and_noise_have_the_variance_one():
 
 @pytest.mark.parametrize("varying", [False, True])
 def test_candidates_are_all_combinations(varying):
-    found = candidates(varying)
+    found = all_settings(varying)
     residuals, priors = residual_models(varying), drift_priors()
     assert len(set(found)) == len(found) == len(residuals) * len(priors)
     # Those of one residual process follow each other, in the order in which they are fitted.

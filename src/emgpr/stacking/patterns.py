@@ -1,4 +1,4 @@
-"""Questions that predictions ask: about an output, given a set of other outputs at the location."""
+"""Patterns of known outputs: a predicted output, and the other outputs known at the location."""
 
 from dataclasses import dataclass
 
@@ -7,29 +7,30 @@ from jaxtyping import Bool, Float, Int
 from scipy.spatial import KDTree
 
 from emgpr.observations import Observations
+from emgpr.stacking.locations import typical_spacing
 
 Array = np.ndarray
-Question = tuple[int, tuple[int, ...]]  # an output, and the other outputs that are known
+Pattern = tuple[int, tuple[int, ...]]  # an output, and the other outputs that are known
 
 MIN_COMMON_SITES = 3  # of two outputs, for their correlation
 GAP_DISTANCE = 3.0  # distance from an output's readings in a gap, relative to that between readings
 
 
 @dataclass(frozen=True)
-class TableQuestion:
-    """The question that the missing readings of an output in a table ask most often.
+class TablePattern:
+    """The most frequent pattern of known outputs where an output is missing in a table.
 
     `n_missing` is the number of these missing readings. `in_gap` is True if they are far from
     the output's other readings. Without missing readings, all other outputs are known.
     """
 
-    question: Question
+    pattern: Pattern
     n_missing: int = 0
     in_gap: bool = False
 
 
-def table_question(observations: Observations, d: int, x: Float[Array, "N P"]) -> TableQuestion:
-    """Return the question about output d that its missing readings ask most often.
+def table_pattern(observations: Observations, d: int, x: Float[Array, "N P"]) -> TablePattern:
+    """Return the most frequent pattern of known outputs where output d is missing.
 
     `x` holds the sites in the coordinates in which distances are measured.
     """
@@ -37,49 +38,38 @@ def table_question(observations: Observations, d: int, x: Float[Array, "N P"]) -
     others = tuple(e for e in range(len(observed)) if e != d)
     missing = np.flatnonzero(~observed[d] & observed[list(others)].any(axis=0))
     if not len(missing):
-        return TableQuestion((d, others))
-    known, rows = max(known_patterns(observed[:, missing].T), key=lambda pattern: len(pattern[1]))
+        return TablePattern((d, others))
+    known, rows = max(known_sets(observed[:, missing].T), key=lambda pattern: len(pattern[1]))
     distance = KDTree(x[observed[d]]).query(x[missing[rows]])[0]
     in_gap = np.median(distance) > GAP_DISTANCE * typical_spacing(x[observed[d]])
-    return TableQuestion((d, known), len(rows), bool(in_gap))
+    return TablePattern((d, known), len(rows), bool(in_gap))
 
 
-def typical_spacing(x: Float[Array, "n P"]) -> float:
-    """Return the median distance between a location and the nearest different location.
-
-    >>> typical_spacing(np.array([[0.0], [0.0], [3.0], [3.0], [5.0]]))
-    2.0
-    """
-    different = np.unique(x, axis=0)
-    k = min(2, len(different))
-    return float(np.median(KDTree(different).query(different, k=[k])[0]))
-
-
-def questions_in_sample(sample: Float[Array, "M D"]) -> dict[Question, Int[Array, " m"]]:
+def patterns_in_sample(sample: Float[Array, "M D"]) -> dict[Pattern, Int[Array, " m"]]:
     """Group the outputs that are not in a sample by the outputs that are.
 
-    >>> questions = questions_in_sample(np.array([[1.0, np.nan], [np.nan, np.nan], [2.0, np.nan]]))
-    >>> {key: rows.tolist() for key, rows in questions.items()}
+    >>> patterns = patterns_in_sample(np.array([[1.0, np.nan], [np.nan, np.nan], [2.0, np.nan]]))
+    >>> {key: rows.tolist() for key, rows in patterns.items()}
     {(1, (0,)): [0, 2]}
     """
     return {
         (d, known): rows
-        for known, rows in known_patterns(~np.isnan(sample))
+        for known, rows in known_sets(~np.isnan(sample))
         for d in range(sample.shape[1])
         if d not in known
     }
 
 
-def questions_left_out(
+def patterns_left_out(
     observed: Bool[Array, "D M"], sets: Int[Array, "D M"]
-) -> dict[Question, Int[Array, " m"]]:
+) -> dict[Pattern, Int[Array, " m"]]:
     """Group the readings at M sites by output and by the known outputs in other sets."""
-    questions: dict[Question, Int[Array, " m"]] = {}
+    patterns: dict[Pattern, Int[Array, " m"]] = {}
     for d in range(len(observed)):
         known = (observed & (sets != sets[d])).T
         known[~observed[d]] = False
-        questions |= {(d, others): rows for others, rows in known_patterns(known)}
-    return questions
+        patterns |= {(d, others): rows for others, rows in known_sets(known)}
+    return patterns
 
 
 def absolute_correlations(
@@ -102,7 +92,7 @@ def absolute_correlations(
     return np.where(n >= MIN_COMMON_SITES, np.abs(cov) / scale, 0.0)
 
 
-def known_patterns(known: Bool[Array, "M D"]) -> list[tuple[tuple[int, ...], Int[Array, " m"]]]:
+def known_sets(known: Bool[Array, "M D"]) -> list[tuple[tuple[int, ...], Int[Array, " m"]]]:
     """Return each nonempty set of known outputs, with the rows in which exactly these are known."""
     patterns, pattern_of_row = np.unique(known, axis=0, return_inverse=True)
     return [
@@ -110,3 +100,8 @@ def known_patterns(known: Bool[Array, "M D"]) -> list[tuple[tuple[int, ...], Int
         for i, pattern in enumerate(patterns)
         if pattern.any()
     ]
+
+
+def unknown_outputs(table_pattern: TablePattern, D: int) -> tuple[int, ...]:
+    """Return the outputs that are not known, including the predicted one."""
+    return tuple(d for d in range(D) if d not in table_pattern.pattern[1])

@@ -1,7 +1,7 @@
-"""The candidate regressions: combinations of a residual process and a prior on the coefficients.
+"""The settings of a regression: a residual process, and a prior on the coefficients.
 
 All variances are relative to the sum of the variances of the residual process and of the noise,
-which is estimated for each candidate. Length-scales are relative to the extent of the region.
+which is estimated for each setting. Length-scales are relative to the extent of the region.
 """
 
 from itertools import product
@@ -74,7 +74,7 @@ class DriftPrior(NamedTuple):
         return np.sqrt(variances)
 
 
-class Candidate(NamedTuple):
+class Setting(NamedTuple):
     """A regression: residual process and prior of the coefficients."""
 
     residual: Residual
@@ -94,13 +94,13 @@ def drift_priors() -> list[DriftPrior]:
     return [DriftPrior(*pair) for pair in product(LINEAR_VARIANCES, SMOOTH_SHARES)]
 
 
-def candidates(varying: bool) -> list[Candidate]:
-    """Return all candidates; those with the same residual process follow each other.
+def all_settings(varying: bool) -> list[Setting]:
+    """Return all settings; those with the same residual process follow each other.
 
-    >>> len(candidates(varying=False)), candidates(varying=False)[0].residual.share
+    >>> len(all_settings(varying=False)), all_settings(varying=False)[0].residual.share
     (40, 0.0)
     """
-    return [Candidate(*pair) for pair in product(residual_models(varying), drift_priors())]
+    return [Setting(*pair) for pair in product(residual_models(varying), drift_priors())]
 
 
 def _correlation(kernel: str, scale: float, pairs: Pairs) -> Float[Array, "*b n m"]:
