@@ -330,3 +330,34 @@ def test_a_plan_includes_the_regressions():
     conditional, independent = ([step.name for step in plan.steps] for plan in plans)
     assert conditional == [*independent, "stacking"]
     assert plans[0].steps[-1].seconds > 0
+
+
+def test_parts_of_a_whole_are_predicted_without_known_outputs_and_a_warning_says_so():
+    parts = 100 * np.random.default_rng(3).dirichlet([2, 2, 2], 40)
+    table = pd.DataFrame(parts, columns=["sand", "silt", "clay"]).assign(other=F)
+    model = ConditionalGP(**QUICK, compositions=[["sand", "silt", "clay"]])
+    with pytest.warns(UserWarning, match=r"a whole \(sand, silt, clay\).*without known outputs"):
+        model.fit(X, table)
+    known = np.full((1, 4), NAN)
+    known[0, 3] = 1.0
+    alone, given = model.predict(NEW[:1]), model.predict(NEW[:1], observed=known)
+    assert_allclose(given[0, :3], alone[0, :3])
+
+
+@pytest.mark.parametrize("estimator", [ConditionalGP, emgpr.EMGPR])
+def test_outputs_that_were_never_measured_together_can_both_be_known(estimator):
+    """Knowing a second output does not make the first one useless."""
+    rng = np.random.default_rng(0)
+    x, new = rng.uniform(size=(80, 2)), rng.uniform(size=(60, 2))
+    f = np.sin(6 * x[:, 0]) + rng.normal(size=80)
+    Y = f[:, None] + 0.1 * rng.normal(size=(80, 3))
+    Y[:40, 0] = Y[40:, 1] = NAN
+    truth = np.sin(6 * new[:, 0]) + rng.normal(size=60)
+    both = np.column_stack([truth, truth, np.full(60, NAN)])
+    one = np.where([True, False, True], both, NAN)
+    model = estimator(**SETTINGS).fit(x, Y)
+    errors = [
+        np.abs(model.predict(new, observed=known)[:, 2] - truth).mean() for known in (one, both)
+    ]
+    assert errors[0] < 0.3
+    assert errors[1] < 0.3

@@ -67,7 +67,7 @@ def inflated(y, moments):
 @pytest.mark.parametrize("pattern", [(1, (0, 2)), (2, (0, 1))])
 def test_weights_are_those_of_the_log_densities_of_left_out_readings(fitted, pattern):
     made, posterior = fitted
-    d, known = pattern
+    d = pattern[0]
     joint = posterior.with_transfer()
     scores = LeftOutScores(joint, True, posterior.stack.n_parameters)
     gap = (made.X[:, 0] < 0.4) & ~np.isnan(made.Y[:, 2])
@@ -86,8 +86,8 @@ def test_weights_are_those_of_the_log_densities_of_left_out_readings(fitted, pat
     def some(moments):
         return moments[0][measured], moments[1][measured]
 
-    unknown = [e for e in range(3) if e not in known]
-    near = [of(scores.own_near), of(scores.joint_near(unknown)), some(regression.near)]
+    given = scores.joint_given(pattern, read[measured])
+    near = [of(scores.own_near), given, some(regression.near)]
     found, y = posterior.stack.known[pattern], y[measured]
     weights, means = score_all(y, near, scores.penalty, NEAR_READINGS)
     assert_allclose(found.near, weights, rtol=1e-6, atol=1e-9)
@@ -97,7 +97,7 @@ def test_weights_are_those_of_the_log_densities_of_left_out_readings(fitted, pat
     of_output[d] = folds
     far = [of(scores.own_far(of_output)), None, some(regression.far)]
     if d == 1:  # the output with a gap
-        far[JOINT] = of(scores.joint_far([joint.model] * N_FOLDS, folds, unknown))
+        far[JOINT] = of(scores.joint_far([joint.model] * N_FOLDS, folds, [d]))
     # Gaps are scored where the nearest reading in another fold is far away.
     same = folds[read][:, None] == folds[read]
     apart = np.linalg.norm(x[read][:, None] - x[read], axis=-1)
@@ -133,8 +133,7 @@ def test_where_nothing_is_known_left_out_sites_decide(fitted):
     for d, found in enumerate(posterior.stack.unknown):
         read = ~np.isnan(made.Y[:, d])
         near = [
-            (table[0][read, d], table[1][read, d])
-            for table in (scores.own_near, scores.joint_near())
+            (table[0][read, d], table[1][read, d]) for table in (scores.own_near, scores.joint_near)
         ]
         weights, _ = score_all(made.Y[read, d], [*near, None], scores.penalty, NEAR_READINGS)
         assert_allclose(found.near, weights, rtol=1e-6, atol=1e-9)

@@ -65,3 +65,9 @@ def test_every_fold_is_surrounded_by_readings_of_other_folds(rng):
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_few_readings_are_divided_as_far_as_possible(n):
     assert len(np.unique(gap_folds(np.arange(n)[:, None].astype(float)))) == min(n, N_FOLDS)
+
+
+def test_gaps_on_a_grid_do_not_depend_on_the_order_of_the_rows(rng):
+    x = np.array([(i, j) for i in range(9) for j in range(7)], float)
+    order = rng.permutation(len(x))
+    assert_array_equal(gap_folds(x[order]), gap_folds(x)[order])

@@ -5,7 +5,7 @@ import pytest
 
 from emgpr.observations import Observations
 from emgpr.stacking import known_sets, patterns_in_sample
-from emgpr.stacking.patterns import patterns_left_out, table_pattern
+from emgpr.stacking.patterns import KnownOutputs, patterns_left_out, table_pattern
 
 NAN = np.nan
 
@@ -94,3 +94,47 @@ def test_repeated_measurements_do_not_make_a_gap():
     x, Y = np.arange(40.0)[:, None], np.column_stack([np.ones(40), b])
     twice = Observations.from_table(np.vstack([x, x]), np.vstack([Y, Y]))
     assert not table_pattern(twice, 1, twice.x).in_gap
+
+
+def known_outputs(observed):
+    """What is known at the sites of a table, with outputs that are correlated with the first."""
+    observed = np.array(observed, bool)
+    noise = np.random.default_rng(0).normal(size=observed.shape)
+    y = noise[:1] + 0.2 * np.arange(len(observed))[:, None] ** 2 * noise
+    table = Observations(np.arange(len(y.T))[:, None].astype(float), y, observed)
+    return KnownOutputs.in_table(table, np.arange(len(y.T)))
+
+
+def test_sets_that_were_measured_together_often_enough_are_kept():
+    usable = known_outputs(np.ones((3, 12)))
+    assert [usable.reduce(p) for p in ((0, (1, 2)), (2, (1,)))] == [(0, (1, 2)), (2, (1,))]
+
+
+def test_outputs_that_were_not_measured_together_are_not_used_together():
+    """Outputs 1 and 2 were never measured at the same site; 1 is more correlated with 0."""
+    observed = np.ones((3, 40), bool)
+    observed[1, ::2] = observed[2, 1::2] = False
+    usable = known_outputs(observed)
+    assert usable.reduce((0, (1, 2))) == (0, (1,))
+    assert usable.reduce((0, (2,))) == (0, (2,))
+    assert usable.reduce((1, (0, 2))) == (1, (0,))
+    assert usable.reduce((1, (2,))) == (1, ())
+
+
+def test_large_sets_are_kept_if_they_are_complete_or_frequent():
+    observed = np.ones((6, 60), bool)
+    observed[5, :10] = False  # 0 to 4 are known at ten sites
+    usable = known_outputs(observed)
+    assert usable.reduce((0, (1, 2, 3, 4, 5))) == (0, (1, 2, 3, 4, 5))
+    assert usable.reduce((5, (0, 1, 2, 3, 4))) == (5, (0, 1, 2, 3, 4))
+    assert usable.reduce((0, (2, 3, 4, 5))) == (0, (2, 3, 4))  # the most correlated ones
+    observed[1:, :10] = True
+    observed[1, :10] = False  # 0 and 2 to 5 are known at ten sites
+    assert known_outputs(observed).reduce((1, (0, 2, 3, 4, 5))) == (1, (0, 2, 3, 4, 5))
+
+
+def test_only_the_sites_that_are_scored_count():
+    observed = np.ones((2, 40), bool)
+    table = Observations(np.arange(40.0)[:, None], np.zeros((2, 40)), observed)
+    few, enough = (KnownOutputs.in_table(table, np.arange(n)) for n in (9, 10))
+    assert (few.reduce((0, (1,))), enough.reduce((0, (1,)))) == ((0, ()), (0, (1,)))

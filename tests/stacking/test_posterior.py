@@ -24,8 +24,7 @@ from emgpr.stacking import CandidateWeights, Stack, StackedPosterior
 from emgpr.stacking.fit import regression_rows
 from emgpr.stacking.gaps import pattern_folds
 from emgpr.stacking.locations import location_unit, scaled_locations
-from emgpr.stacking.patterns import TablePattern
-from emgpr.stacking.posterior import MAX_KNOWN
+from emgpr.stacking.patterns import KnownOutputs, TablePattern
 from emgpr.stacking.scores import LeftOutScores
 from tests.simulated import agrees, lmc_posterior, world
 from tests.stacking.stacked import candidate_weights, gappy_world, stack, stacked_posterior
@@ -383,22 +382,21 @@ def test_sets_of_known_outputs_are_reduced_to_the_most_correlated_ones(rng):
     made = world(np.random.default_rng(4), D=6, N=40, k=1)
     Y = np.where(rng.uniform(size=made.Y.shape) < 0.3, NAN, made.Y)
     one, two = (stacked_posterior(made.table(Y))[1] for _ in range(2))
-    table_questions = set(one.stack.known)
+    table_patterns = set(one.stack.known)
     x, known = rng.uniform(size=(9, 2)), np.where(rng.uniform(size=(9, 6)) < 0.3, NAN, 0.3)
     two.leave_out(np.arange(240).reshape(6, 40))
     found, after = one.predict(x, known), two.predict(x, known)
     assert_array_equal(found.mean, after.mean)
     assert_array_equal(found.weights, after.weights)
-    strength = np.abs(np.ma.corrcoef(np.ma.masked_invalid(Y), rowvar=False).filled(0.0))
-    expected = set(table_questions)
-    for row in known:
-        others = tuple(np.flatnonzero(~np.isnan(row)).tolist())
-        for d in np.flatnonzero(np.isnan(row)).tolist():
-            best = tuple(sorted(sorted(others, key=lambda e: -strength[d, e])[:MAX_KNOWN]))
-            keep = len(others) in (*range(MAX_KNOWN + 1), 5) or (d, others) in table_questions
-            expected.add((d, others if keep else best))
-    assert set(one.stack.known) == expected
-    assert any(len(others) == MAX_KNOWN for _, others in expected - table_questions)
+    usable = KnownOutputs.in_table(one.observations, np.arange(40))
+    patterns = [
+        (d, tuple(np.flatnonzero(~np.isnan(row)).tolist()))
+        for row in known
+        for d in np.flatnonzero(np.isnan(row)).tolist()
+    ]
+    reduced = {usable.reduce(pattern) for pattern in patterns}
+    assert set(one.stack.known) == table_patterns | reduced
+    assert not set(patterns) <= table_patterns | reduced
 
 
 def test_it_can_be_pickled_with_new_questions(x, observed):

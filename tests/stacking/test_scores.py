@@ -57,18 +57,24 @@ def test_own_processes_predict_readings_from_other_folds(made):
     check(scores_of(made).own_far(folds), made, expected)
 
 
-@pytest.mark.parametrize("unknown", [None, [0, 1], [1], [1, 2]])
-def test_the_joint_model_uses_the_outputs_that_are_known_at_the_site(made, unknown):
-    """All outputs of the site are left out, or those that are unknown, or only the reading."""
-    scores = scores_of(made)
-
+def test_the_joint_model_predicts_readings_from_other_sites(made):
     def expected(d, i):
-        together = [0, 1, 2] if unknown is None else unknown
-        left_out = together if d in together and len(together) > 1 else [d]
-        return predicted(lmc_posterior(without(made, left_out, [i])), made, d, i)
+        return predicted(lmc_posterior(without(made, [0, 1, 2], [i])), made, d, i)
 
-    check(scores.joint_near(unknown), made, expected)
-    assert scores.joint_near(unknown) is scores.joint_near(unknown)
+    check(scores_of(made).joint_near, made, expected)
+
+
+@pytest.mark.parametrize("pattern", [(1, (0, 2)), (1, (2,)), (0, (1,))])
+def test_the_joint_model_uses_the_outputs_that_are_known_at_the_site(made, pattern):
+    """All outputs of the site are left out that are not known in the pattern."""
+    d, known = pattern
+    sites = np.flatnonzero(~np.isnan(made.Y[:, [d, *known]]).any(axis=1))[::-1]
+    assert len(sites) > 3
+    mean, variance = scores_of(made).joint_given(pattern, sites)
+    left_out = [e for e in range(3) if e not in known]
+    for i, found in zip(sites, zip(mean, variance, strict=True), strict=True):
+        expected = predicted(lmc_posterior(without(made, left_out, [i])), made, d, i)
+        assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
 
 
 def test_in_gaps_the_joint_model_is_the_one_fitted_without_them(made):

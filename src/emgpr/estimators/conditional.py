@@ -49,7 +49,8 @@ class ConditionalGP(MultiOutputGP):
     varying_coefficients : bool
         Whether combinations whose coefficients vary with the location are included.
     kernel, conditioning, latent_learner, output_transform, output_bounds, compositions, ...
-        As in `EMGPR`, for the outputs' own processes and for the scale of the outputs.
+        As in `EMGPR`, for the outputs' own processes and for the scale of the outputs. Parts of a
+        whole (`compositions`) are predicted by their own processes alone.
 
     Attributes
     ----------
@@ -91,5 +92,5 @@ class ConditionalGP(MultiOutputGP):
 
     @property
     def regressions_(self) -> pd.DataFrame:
-        """Candidates of the regressions fitted so far, with weights and variances."""
+        """Settings of the regressions fitted so far, with weights and variances."""
         return inspection.regressions(self._fitted("posterior_"), self.output_names_)

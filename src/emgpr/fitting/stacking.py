@@ -11,6 +11,7 @@ from emgpr.prediction import LMCModel, LMCPosterior
 from emgpr.stacking import StackedPosterior, fit_stack
 from emgpr.stacking.scores import LeftOutScores
 from emgpr.transforms import OutputScaler
+from emgpr.user_warnings import warn
 from emgpr.weights import LMCParameters, RefinedModel, refit_roughly, starting_points
 
 Array = np.ndarray
@@ -27,10 +28,18 @@ def stack_candidates(
 ) -> StackedPosterior:
     """Fit the weights of own processes, joint model and regressions.
 
-    The parts of a whole are predicted by the joint model: the distribution of a part depends on the
-    correlations of the parts. `start` is the model from which the joint optimisation started.
+    The parts of a whole are predicted by the joint model, or by their own processes if there is
+    none: the distribution of a part depends on the correlations of the parts. `start` is the model
+    from which the joint optimisation started.
     """
     parts = {d for composition in scaler.compositions for d in composition.outputs}
+    if parts and not settings.couples_outputs:
+        named = ", ".join(str(name) for whole in settings.compositions or () for name in whole)
+        warn(
+            f"The parts of a whole ({named}) are predicted by their own processes, without known "
+            "outputs: regressions would not preserve the total. EMGPR predicts the parts "
+            "from known outputs."
+        )
     scores = LeftOutScores(
         posterior, settings.couples_outputs, n_parameters(posterior.model), execution.quiet()
     )

@@ -14,7 +14,7 @@ from emgpr.regression import FittedRegression, RegressionRows, fit_regression
 from emgpr.regression.fit import FAR_READINGS, NEAR_READINGS
 from emgpr.stacking.gaps import N_FOLDS, MadeGaps
 from emgpr.stacking.locations import scaled_locations, typical_spacing
-from emgpr.stacking.patterns import Pattern, table_pattern, unknown_outputs
+from emgpr.stacking.patterns import KnownOutputs, Pattern, table_pattern, unknown_outputs
 from emgpr.stacking.scores import LeftOutScores, Table
 from emgpr.stacking.weights import CANDIDATES, CandidateWeights, without_negligible
 
@@ -88,22 +88,21 @@ class Stack:
             self.known[pattern] = self.unknown[d]
             return
         x = scaled_locations(scores.posterior, d, self.n_sites)
-        chosen, scored = _regression_rows(x, read, np.isin(read, scores.sites))
-        rows = regression_rows(scores.posterior, pattern, x, chosen)
         # Imputed values are smoother than readings, so that errors given them are too small.
-        scored = scored & (rows.imputed == 0)
+        measured = table.observed[list(known)][:, read].all(axis=0)
+        chosen, scored = _regression_rows(x, read, measured & np.isin(read, scores.sites))
         if scored.sum() < MIN_READINGS:
             self.known[pattern] = self.unknown[d]
             return
+        rows = regression_rows(scores.posterior, pattern, x, chosen)
         found = fit_regression(
             self.kernel, rows, table.y[d, chosen], folds[chosen], scored, varying=self.varying
         )
         at, y = chosen[scored], table.y[d, chosen[scored]]
-        unknown = [e for e in range(table.n_outputs) if e not in known]
         near = [_at(scores.own_near, at, d), None, _scored(found.near, scored)]
         far = [_at(own_far, at, d), None, _scored(found.far, scored)]
         if self.couples_outputs:
-            near[1] = _at(scores.joint_near(unknown), at, d)
+            near[1] = scores.joint_given(pattern, at)
             far[1] = None if joint_far is None else _at(joint_far, at, d)
         # At the edges of a gap, the own process is as good as near other readings.
         distance = _distances_to_folds(x[read], folds[read])[np.searchsorted(read, at)]
@@ -164,9 +163,12 @@ def fit_stack(
     for shift, (group, of_group) in enumerate(gaps.folds.items() if models else ()):
         in_order = [models[(fold + shift) % N_FOLDS] for fold in range(N_FOLDS)]
         joint_far[group] = scores.joint_far(in_order, of_group, group)
+    usable = KnownOutputs.in_table(table, scores.sites)
     for found in patterns:
         (d, _), group = found.pattern, unknown_outputs(found, table.n_outputs)
-        stack.add(scores, found.pattern, folds[d], own_far, joint_far.get(group))
+        pattern = usable.reduce(found.pattern)
+        pattern = pattern if pattern[1] else found.pattern
+        stack.add(scores, pattern, folds[d], own_far, joint_far.get(group))
     return stack
 
 
@@ -234,7 +236,7 @@ def _where_nothing_is_known(scores: LeftOutScores, d: int) -> CandidateWeights:
     at = scores.sites[table.observed[d, scores.sites]]
     if table.constant[d] or not len(at):
         return CandidateWeights.of_one("joint")
-    near = [_at(scores.own_near, at, d), _at(scores.joint_near(), at, d), None]
+    near = [_at(scores.own_near, at, d), _at(scores.joint_near, at, d), None]
     weights, found = _weights(table.y[d, at], near, np.ones(3), scores.penalty, NEAR_READINGS)
     return CandidateWeights(weights, weights, log_scores=np.stack([found, np.full(3, np.nan)]))
 

@@ -94,6 +94,7 @@ def _split(x: Float[Array, "n P"], rows: Int[Array, " m"], n_blocks: int) -> lis
         return [np.sort(rows)] if len(rows) else []
     first = n_blocks // 2
     column = int(np.argmax(np.ptp(x[rows], axis=0)))
-    order = rows[np.argsort(x[rows, column], kind="stable")]
+    # On a grid, many locations are equal in one column; their order must not be that of the rows.
+    order = rows[np.lexsort([*x[rows].T, x[rows, column]])]
     cut = round(len(order) * first / n_blocks)
     return _split(x, order[:cut], first) + _split(x, order[cut:], n_blocks - first)

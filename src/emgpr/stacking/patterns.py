@@ -12,7 +12,10 @@ from emgpr.stacking.locations import typical_spacing
 Array = np.ndarray
 Pattern = tuple[int, tuple[int, ...]]  # an output, and the other outputs that are known
 
-MIN_COMMON_SITES = 3  # of two outputs, for their correlation
+MIN_CORRELATION_SITES = 3  # of two outputs, for their correlation
+MIN_COMMON_SITES = 10  # at which an output and the known outputs of its regression were measured
+MIN_SITES = 10  # at which exactly the same outputs were measured; fewer: a rare set
+MAX_KNOWN = 3  # known outputs of a regression if the set of known outputs is rare
 GAP_DISTANCE = 3.0  # distance from an output's readings in a gap, relative to that between readings
 
 
@@ -43,6 +46,47 @@ def table_pattern(observations: Observations, d: int, x: Float[Array, "N P"]) ->
     distance = KDTree(x[observed[d]]).query(x[missing[rows]])[0]
     in_gap = np.median(distance) > GAP_DISTANCE * typical_spacing(x[observed[d]])
     return TablePattern((d, known), len(rows), bool(in_gap))
+
+
+@dataclass(frozen=True)
+class KnownOutputs:
+    """Chooses the known outputs on which an output is regressed, according to a table.
+
+    These are all known outputs, if the output and all of them were measured at ten sites or more,
+    unless the set is large and rare in the table: otherwise, scattered missing readings would
+    require a regression for nearly every row. Any other set is reduced to at most three outputs.
+    """
+
+    observed: Bool[
+        Array, "D T"
+    ]  # at the sites at which predictions of left-out readings are scored
+    correlations: Float[Array, "D D"]  # absolute
+    frequent: frozenset[tuple[int, ...]]  # sets that are known at many sites
+
+    @classmethod
+    def in_table(cls, observations: Observations, sites: Int[Array, " T"]) -> "KnownOutputs":
+        """Count at `sites` which outputs were measured together."""
+        observed = observations.observed
+        sets = [known for known, rows in known_sets(observed.T) if len(rows) >= MIN_SITES]
+        correlations = absolute_correlations(observations.y, observed)
+        return cls(observed[:, sites], correlations, frozenset(sets))
+
+    def reduce(self, pattern: Pattern) -> Pattern:
+        """Return the pattern for the regression; without known outputs, if there can be none."""
+        d, known = pattern
+        complete = len(known) == len(self.observed) - 1
+        small = complete or len(known) <= MAX_KNOWN or known in self.frequent
+        if small and self._is_common((d, *known)):
+            return pattern
+        chosen: list[int] = []
+        for e in sorted(known, key=lambda e: -self.correlations[d, e]):
+            if len(chosen) < MAX_KNOWN and self._is_common((d, *chosen, e)):
+                chosen.append(e)
+        return d, tuple(sorted(chosen))
+
+    def _is_common(self, outputs: tuple[int, ...]) -> bool:
+        """Tell whether there are enough sites at which all of these outputs were measured."""
+        return int(self.observed[list(outputs)].all(axis=0).sum()) >= MIN_COMMON_SITES
 
 
 def patterns_in_sample(sample: Float[Array, "M D"]) -> dict[Pattern, Int[Array, " m"]]:
@@ -89,7 +133,7 @@ def absolute_correlations(
     cov = v @ v.T - n * mean * mean.T
     variance = v**2 @ o.T - n * mean**2
     scale = np.sqrt(np.maximum(variance * variance.T, np.finfo(float).tiny))
-    return np.where(n >= MIN_COMMON_SITES, np.abs(cov) / scale, 0.0)
+    return np.where(n >= MIN_CORRELATION_SITES, np.abs(cov) / scale, 0.0)
 
 
 def known_sets(known: Bool[Array, "M D"]) -> list[tuple[tuple[int, ...], Int[Array, " m"]]]:

@@ -14,22 +14,19 @@ from emgpr.stacking.fit import Stack, regression_rows
 from emgpr.stacking.gaps import pattern_folds
 from emgpr.stacking.locations import location_unit, scaled_locations
 from emgpr.stacking.patterns import (
+    KnownOutputs,
     Pattern,
     TablePattern,
-    absolute_correlations,
-    known_sets,
     patterns_in_sample,
     patterns_left_out,
 )
-from emgpr.stacking.scores import LeftOutScores
+from emgpr.stacking.scores import LeftOutScores, tested_sites
 from emgpr.stacking.weights import CANDIDATES, CandidateWeights
 
 Array = np.ndarray
-RowsOfPatterns = dict[Pattern, Int[Array, " m"]]  # the rows with each pattern
+RowsOfPatterns = dict[Pattern, Int[Array, " _"]]  # the rows with each pattern
 
 OWN, JOINT, REGRESSION = range(len(CANDIDATES))
-MAX_KNOWN = 3  # outputs of a rare set of known outputs on which an output is regressed
-MIN_SITES = 10  # of training, at which the same outputs were measured; fewer: a rare set
 MAX_LEFT_OUT_NEIGHBOURS = 32  # among which the nearest reading in another set is searched
 
 
@@ -38,10 +35,9 @@ class StackedPosterior(LMCPosterior):
     """A posterior whose predictive distributions are mixtures of three candidates.
 
     Weights differ between outputs and locations. The weights for a new set of known outputs are
-    fitted and added to the stack when a prediction first needs them. If only some of the other
-    outputs are known, and this set is rare in the table, the regression uses the three of them that
-    are most correlated with the output, so that there are not too many sets. The candidate of an
-    output is selected independently of those of other outputs.
+    fitted and added to the stack when a prediction first needs them. Rare sets are reduced
+    (`KnownOutputs`). The candidate of an output is selected independently of those of other
+    outputs.
     """
 
     stack: Stack = field(default_factory=lambda: Stack(0, ()))
@@ -173,34 +169,28 @@ class StackedPosterior(LMCPosterior):
         return _mixture([*parts, _diagonal(mean, variance)], weights, factors)
 
     def _reduced(self, patterns: RowsOfPatterns) -> RowsOfPatterns:
-        """Replace large, rare sets of known outputs by their most correlated outputs."""
-        strength, fitted = (
-            self._correlations(),
-            self._patterns_of_table() | self.stack.known.keys(),
-        )
-        reduced: dict[Pattern, list[Int[Array, " m"]]] = {}
-        for (d, known), rows in patterns.items():
-            few = len(known) <= MAX_KNOWN or len(known) == self.n_outputs - 1
-            if not few and (d, known) not in fitted and self._fixed(d) is None:
-                known = tuple(sorted(sorted(known, key=lambda e: -strength[d, e])[:MAX_KNOWN]))
-            reduced.setdefault((d, known), []).append(rows)
+        """Replace rare sets of known outputs by smaller ones; omit rows without a regression."""
+        if self.stack.switches:
+            return patterns
+        usable, reduced = self._known_outputs(), dict[Pattern, list[Int[Array, " m"]]]()
+        for pattern, rows in patterns.items():
+            if self._fixed(pattern[0]) is None and pattern not in self.stack.known:
+                pattern = usable.reduce(pattern)
+            if pattern[1]:
+                reduced.setdefault(pattern, []).append(rows)
         return {pattern: np.sort(np.concatenate(rows)) for pattern, rows in reduced.items()}
 
-    def _patterns_of_table(self) -> set[Pattern]:
-        """Return the patterns of known outputs that occur at many training sites."""
-        known = self.observations.observed[:, : self.stack.n_sites].T
+    def _known_outputs(self) -> KnownOutputs:
+        table = self._training_table()
+        return self.observations.cached(
+            "known outputs",
+            lambda: KnownOutputs.in_table(table, tested_sites(table, self.model.n_members)),
+        )
 
-        def find() -> set[Pattern]:
-            sets = [others for others, rows in known_sets(known) if len(rows) >= MIN_SITES]
-            return {(d, others) for others in sets for d in range(known.shape[1])}
-
-        return self.observations.cached("patterns", find)
-
-    def _correlations(self) -> Float[Array, "D D"]:
-        """Return the absolute correlations of the training readings; 0 without common sites."""
-        n = self.stack.n_sites
-        y, observed = self.observations.y[:, :n], self.observations.observed[:, :n]
-        return self.observations.cached("correlations", lambda: absolute_correlations(y, observed))
+    def _training_table(self) -> Observations:
+        """Return the readings without those at new locations."""
+        n, given = self.stack.n_sites, self.observations
+        return Observations(given.x[:n], given.y[:, :n], given.observed[:, :n])
 
     def _fit_weights(self, patterns: RowsOfPatterns, execution: Execution) -> None:
         """Fit the weights for patterns that were not needed before."""
@@ -208,15 +198,8 @@ class StackedPosterior(LMCPosterior):
         new = [q for q in patterns if q not in stack.known and self._fixed(q[0]) is None]
         if not new:
             return
-        training = self.joint()
-        table = Observations(
-            self.observations.x[: stack.n_sites],
-            self.observations.y[:, : stack.n_sites],
-            self.observations.observed[:, : stack.n_sites],
-        )
-        training = replace(
-            training, observations=table, batches=_first(self.batches, stack.n_sites)
-        )
+        batches = _first(self.batches, stack.n_sites)
+        training = replace(self.joint(), observations=self._training_table(), batches=batches)
         scores = LeftOutScores(
             training, stack.couples_outputs, stack.n_parameters, execution.quiet()
         )

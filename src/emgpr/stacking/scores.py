@@ -13,12 +13,15 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float, Int
 
+from emgpr.arrays import cholesky
 from emgpr.neighbours import pseudo_random_order
 from emgpr.observations import Observations
 from emgpr.parallel import DEFAULT_EXECUTION, Execution
 from emgpr.prediction import Conditioning, LMCModel, LMCPosterior
+from emgpr.stacking.patterns import Pattern
 
 Array = np.ndarray
+Moments = tuple[Float[Array, " n"], Float[Array, " n"]]  # means and variances
 Table = tuple[Float[Array, "N D"], Float[Array, "N D"]]  # means and variances, NaN if not computed
 
 MAX_TEST_READINGS = 100  # of each output, if there are too many readings for an exact test
@@ -62,21 +65,27 @@ class LeftOutScores:
         """Each reading predicted by its own process from the readings in other folds."""
         return self._left_out(self.own, folds)
 
-    def joint_near(self, unknown: Sequence[int] | None = None) -> Table:
-        """Each reading predicted from other sites, and from known outputs at the same site.
+    @cached_property
+    def joint_near(self) -> Table:
+        """Each reading predicted by the joint model from the readings at other sites."""
+        mean, cov = self._joint_by_site
+        return self._in_table(self.sites, mean, np.einsum("mdd->md", cov))
 
-        `unknown` lists the outputs that are left out at the same site (default: all). If it has
-        only one, every reading is predicted given all other outputs at its site.
+    def joint_given(self, pattern: Pattern, sites: Int[Array, " n"]) -> Moments:
+        """Readings of an output predicted from other sites, and from known outputs at the same one.
+
+        All known outputs must have been measured at `sites`, which are among the test sites.
         """
-        key = None if unknown is None else tuple(unknown) if len(unknown) > 1 else ()
-        if key not in self._joint_near:
-            sets = site_sets(self.observations)
-            if unknown is not None:
-                N = self.observations.n_sites
-                single = np.arange(sets.size).reshape(sets.shape)
-                sets = single if not key else np.where(_rows(sets, key), sets, N + single)
-            self._joint_near[key] = self._left_out(self.joint, sets)
-        return self._joint_near[key]
+        (d, known), table = pattern, self.observations
+        e = np.array(known)
+        rows = np.searchsorted(self.sites, sites)
+        mean, cov = (part[rows] for part in self._joint_by_site)
+        residual = table.y[np.ix_(e, sites)].T - mean[:, e]
+        half = cholesky(cov[:, e[:, None], e]).half_solve(
+            np.stack([cov[:, e, d], residual], axis=-1)
+        )
+        cross, z = half[..., 0], half[..., 1]
+        return mean[:, d] + (cross * z).sum(axis=1), cov[:, d, d] - (cross**2).sum(axis=1)
 
     def joint_far(
         self,
@@ -109,8 +118,9 @@ class LeftOutScores:
         return replace(self.posterior, conditioning=self._conditioning)
 
     @cached_property
-    def _joint_near(self) -> dict[tuple[int, ...] | None, Table]:
-        return {}
+    def _joint_by_site(self) -> tuple[Float[Array, "T D"], Float[Array, "T D D"]]:
+        """Mean and covariance of all outputs at each test site, given the other sites."""
+        return self._moments(self.joint, site_sets(self.observations), self.sites)
 
     @property
     def _exact(self) -> bool:
@@ -132,13 +142,25 @@ class LeftOutScores:
     ) -> Table:
         """Return means and variances at the test sites, in tables with a row for every site."""
         sites = self.sites if sites is None else sites
-        table = self.observations
-        mean, variance = np.full((2, table.n_sites, table.n_outputs), np.nan)
-        if len(sites):
-            left_out = posterior.leave_out(sets, sites, execution=self.execution)
-            mean[sites], cov = left_out.moments()
-            variance[sites] = np.einsum("mdd->md", cov)
-        return mean, variance
+        mean, cov = self._moments(posterior, sets, sites)
+        return self._in_table(sites, mean, np.einsum("mdd->md", cov))
+
+    def _moments(
+        self, posterior: LMCPosterior, sets: Int[Array, "D N"], sites: Int[Array, " T"]
+    ) -> tuple[Float[Array, "T D"], Float[Array, "T D D"]]:
+        """Return mean and covariance of the left-out readings at each site."""
+        if not len(sites):
+            D = self.observations.n_outputs
+            return np.empty((0, D)), np.empty((0, D, D))
+        return posterior.leave_out(sets, sites, execution=self.execution).moments()
+
+    def _in_table(
+        self, sites: Int[Array, " T"], mean: Float[Array, "T D"], variance: Float[Array, "T D"]
+    ) -> Table:
+        """Return means and variances in tables with a row for every site."""
+        tables = np.full((2, self.observations.n_sites, self.observations.n_outputs), np.nan)
+        tables[:, sites] = mean, variance
+        return tables[0], tables[1]
 
 
 def is_exact(observations: Observations, n_members: int) -> bool:
