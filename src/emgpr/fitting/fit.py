@@ -18,6 +18,10 @@ from emgpr.fitting.defaults import (
     ResolvedParams,
     resolve_params,
 )
+from emgpr.fitting.nested_structures import (
+    better_of_nested_structures,
+    tries_nested_structures,
+)
 from emgpr.fitting.output_order import OutputOrder
 from emgpr.fitting.parameter_uncertainty import (
     independent_directions,
@@ -303,6 +307,8 @@ def fit_with_vecchia(
         start, observations, correlated=params.correlated, own_kernels=settings.lists_kernels
     )
     refined = optimise(points)
+    if tries_nested_structures(observations, settings):
+        refined = better_of_nested_structures(refined, observations, optimise)
     if is_auto(settings.n_latents):
         refined = prune_latents(observations, refined, refit, device=execution.device)
     message = f"Joint optimisation: {refined.message}." if refined.message else ""

@@ -23,7 +23,12 @@ from emgpr.latents.fit import (
     learner_by_name,
     learners_per_output,
 )
-from emgpr.latents.kernel_choice import MAX_COLUMNS, choose_kernels, shares_length_scale
+from emgpr.latents.kernel_choice import (
+    MAX_COLUMNS,
+    choose_kernels,
+    half_correlation,
+    shares_length_scale,
+)
 from emgpr.latents.product_of_experts import PoE
 from emgpr.latents.registry import LEARNERS
 from emgpr.latents.search_space import (
@@ -66,6 +71,7 @@ __all__ = [
     "column_scales",
     "fit_external_latents",
     "fit_latents",
+    "half_correlation",
     "is_external",
     "is_length_scale",
     "learner_by_name",

@@ -101,6 +101,21 @@ def choose_kernels(
     return [several[d] if better[d] else best[d] for d in range(D)]
 
 
+def half_correlation(kernel: Kernel) -> float | None:
+    """Return the distance, relative to the length-scale, at which the correlation is one half.
+
+    Return None if the kernel is not a candidate of the automatic choice.
+
+    >>> half_correlation(Matern(0.3, nu=0.5)), half_correlation(Matern(0.3, nu=7.0))
+    (0.693, None)
+    """
+    for candidate, distance in zip(CANDIDATES, HALF_CORRELATION, strict=True):
+        same_nu = getattr(kernel, "nu", None) == getattr(candidate, "nu", None)
+        if type(kernel) is type(candidate) and same_nu:
+            return distance
+    return None
+
+
 def shares_length_scale(observations: Observations, coordinates: bool) -> bool:
     """Tell whether the candidate kernels have one length-scale for all columns."""
     n_varying = count_varying_columns(observations)

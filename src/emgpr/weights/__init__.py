@@ -13,7 +13,7 @@ from emgpr.weights.joint import RefinedModel, Stage, maximise, refine
 from emgpr.weights.joint_vecchia import automatic_neighbours, refine_with_vecchia, refit_roughly
 from emgpr.weights.parameters import LMCParameters, ParameterVector
 from emgpr.weights.sill_prior import SillPrior
-from emgpr.weights.starting_points import starting_points
+from emgpr.weights.starting_points import nested_structures, starting_points
 
 __all__ = [
     "FittedWeights",
@@ -29,6 +29,7 @@ __all__ = [
     "independent_parameters",
     "initial_parameters",
     "maximise",
+    "nested_structures",
     "output_correlation",
     "refine",
     "refine_with_vecchia",

@@ -14,8 +14,11 @@ from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Bool
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import Matern
 
 from emgpr.arrays import eigh
+from emgpr.latents import half_correlation
 from emgpr.observations import Observations
 from emgpr.weights.initial import output_correlation
 from emgpr.weights.parameters import LMCParameters
@@ -25,6 +28,10 @@ Array = np.ndarray
 SIGNAL_SHARE, SIGNAL_SHARE_ONE_KERNEL = 0.9, 0.7  # of the variance, at the starting points
 MIN_EIGENVALUE = 1e-3  # of the correlation matrix of the outputs
 SMALL_SHARE = 0.1  # of further weights that repeat a component, relative to the component
+# Two nested structures: their ranges relative to that of one structure, their kernels and their
+# shares of the variance, at the starting point.
+NESTED = ((0.5, Matern(nu=1.5)), (5.0, Matern(nu=0.5)))
+NESTED_SHARES = (0.3, 0.7)
 
 
 def starting_points(
@@ -52,6 +59,28 @@ def starting_points(
             one, observations, SIGNAL_SHARE_ONE_KERNEL, correlated
         )
     return points
+
+
+def nested_structures(parameters: LMCParameters) -> LMCParameters | None:
+    """Divide the process of a single output into one with a shorter and one with a longer range.
+
+    Their sum is a nested covariance model: smooth at short, rough at long distances. Return None if
+    the kernel is not one of the automatic choice.
+
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> one = LMCParameters((RBF(1.0),), np.eye(1), np.ones((1, 1, 1)), np.ones((1, 2)))
+    >>> [round(kernel.length_scale, 2) for kernel in nested_structures(one).kernels]
+    [0.61, 8.49]
+    """
+    (kernel,), kernels = parameters.kernels, []
+    for factor, structure in NESTED:
+        given, own = half_correlation(kernel), half_correlation(structure)
+        if given is None or own is None:
+            return None
+        scale = factor * given / own * kernel.length_scale
+        kernels.append(clone(structure).set_params(length_scale=scale))
+    W = np.concatenate([np.sqrt(share) * parameters.W for share in NESTED_SHARES])
+    return replace(parameters, kernels=tuple(kernels), W=W, free=None)
 
 
 def _from_components(
