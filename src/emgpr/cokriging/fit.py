@@ -8,7 +8,7 @@ from jaxtyping import Float
 from scipy.optimize import minimize
 from sklearn.gaussian_process.kernels import Kernel
 
-from emgpr.cokriging.empirical import EmpiricalVariograms
+from emgpr.cokriging.empirical import EmpiricalVariograms, centred
 from emgpr.cokriging.model import VariogramModel
 from emgpr.cokriging.sills import MAX_SWEEPS, TOLERANCE, fit_sills
 from emgpr.cokriging.structures import correlations, with_ranges
@@ -127,7 +127,7 @@ def _in_units(
 
     An output without any pairs of readings has the variance of its readings as nugget.
     """
-    variances = output_variances(observations)
+    variances = output_variances(centred(observations))
     unknown = ~np.diagonal(empirical.n_pairs, axis1=1, axis2=2).any(axis=0)
     scale = np.sqrt(np.outer(variances, variances))
     nugget = B[0] + np.diag(np.where(unknown, 1.0, MIN_NUGGET))
