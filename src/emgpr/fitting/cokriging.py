@@ -129,7 +129,11 @@ def _warn_of_narrow_intervals(posterior: LMCPosterior, names: Sequence[str]) -> 
             )
         return
     coverage = left_out_coverage(posterior)
-    low = [f"{coverage[d]:.0%} for {names[d]}" for d in np.flatnonzero(coverage < LOW_COVERAGE)]
+    low = [
+        f"{share:.0%} for {name}"
+        for share, name in zip(coverage, names, strict=True)
+        if share < LOW_COVERAGE
+    ]
     if low:
         warn(
             "Intervals are far too narrow where other outputs are known. If each training reading "
