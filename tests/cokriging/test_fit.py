@@ -70,6 +70,22 @@ def test_fixed_ranges_are_kept(table):
     assert one.model.kernels[1].length_scale != 1.0
 
 
+@pytest.mark.parametrize("bounds", [(0.1, 0.2), (1.0, 3.0), (1e-3, 0.02)])
+def test_ranges_remain_within_the_bounds_of_the_kernel(table, bounds):
+    start = float(np.sqrt(np.prod(bounds)))
+    found = fit_variograms(table, [Spherical(start, bounds), *as_structures("spherical", 2)])
+    first = found.model.kernels[0].length_scale
+    assert bounds[0] * (1 - 1e-9) <= first <= bounds[1] * (1 + 1e-9)
+    assert found.message == ""
+
+
+def test_a_range_between_its_bounds_is_the_best_one(table, fitted):
+    ranges = [kernel.length_scale for kernel in fitted.model.kernels]
+    bounded = [Spherical(1.0, (0.5 * a, 2 * a)) for a in ranges]
+    found = fit_variograms(table, bounded)
+    assert_allclose([kernel.length_scale for kernel in found.model.kernels], ranges, rtol=0.05)
+
+
 def test_more_structures_fit_better(fitted, table):
     one = fit_variograms(table, as_structures("spherical", 2))
     assert fitted.misfit < one.misfit

@@ -293,8 +293,9 @@ def test_a_longest_lag_without_pairs_is_refused():
         ({"mean_variance": -1.0}, r"mean_variance=-1\.0; expected a number from 0"),
         ({"mean_variance": np.inf}, "mean_variance=inf"),
         ({"mean_variance": "large"}, "mean_variance='large'"),
-        ({"conditioning": "batch"}, "conditioning='batch'; expected 'auto', 'all' or"),
-        ({"conditioning": 0}, "conditioning=0"),
+        ({"conditioning": "batch"}, "conditioning='batch'; expected a whole number"),
+        ({"conditioning": 0}, r'at least 1 \(neighbouring sites\) or "auto" or "all"\.'),
+        ({"kernel": Spherical(-0.5, "fixed")}, "length_scale=-0.5; expected one length-scale"),
         ({"output_transform": "root"}, "output_transform='root'"),
     ],
 )
