@@ -9,7 +9,6 @@ from emgpr.cokriging import as_structures, fit_variograms
 from emgpr.cokriging import fit as module
 from emgpr.cokriging.fit import MIN_NUGGET
 from emgpr.kernels import Spherical
-from emgpr.noise import output_variances
 from emgpr.observations import Observations
 
 SILLS = np.array([[[0.4, 0.2], [0.2, 0.5]], [[0.5, -0.4], [-0.4, 0.4]]])
@@ -71,6 +70,22 @@ def test_fixed_ranges_are_kept(table):
     assert one.model.kernels[1].length_scale != 1.0
 
 
+@pytest.mark.parametrize("bounds", [(0.1, 0.2), (1.0, 3.0), (1e-3, 0.02)])
+def test_ranges_remain_within_the_bounds_of_the_kernel(table, bounds):
+    start = float(np.sqrt(np.prod(bounds)))
+    found = fit_variograms(table, [Spherical(start, bounds), *as_structures("spherical", 2)])
+    first = found.model.kernels[0].length_scale
+    assert bounds[0] * (1 - 1e-9) <= first <= bounds[1] * (1 + 1e-9)
+    assert found.message == ""
+
+
+def test_a_range_between_its_bounds_is_the_best_one(table, fitted):
+    ranges = [kernel.length_scale for kernel in fitted.model.kernels]
+    bounded = [Spherical(1.0, (0.5 * a, 2 * a)) for a in ranges]
+    found = fit_variograms(table, bounded)
+    assert_allclose([kernel.length_scale for kernel in found.model.kernels], ranges, rtol=0.05)
+
+
 def test_more_structures_fit_better(fitted, table):
     one = fit_variograms(table, as_structures("spherical", 2))
     assert fitted.misfit < one.misfit
@@ -90,6 +105,15 @@ def test_units_of_the_outputs_scale_the_sills(table, fitted):
     found = fit_variograms(scaled, as_structures(["spherical", "spherical"], 2))
     assert_allclose(found.model.sills, fitted.model.sills * scale * scale.T, rtol=1e-6)
     assert_allclose(found.model.nugget, fitted.model.nugget * scale * scale.T, rtol=1e-6)
+
+
+def test_a_constant_added_to_an_output_changes_no_sill(table, fitted):
+    moved = np.where(table.observed, table.y + np.array([[1e3], [-20.0]]), 0.0)
+    found = fit_variograms(
+        Observations(table.x, moved, table.observed), as_structures(["spherical"] * 2, 2)
+    )
+    assert_allclose(found.model.sills, fitted.model.sills, rtol=1e-6, atol=1e-9)
+    assert_allclose(found.model.nugget, fitted.model.nugget, rtol=1e-6, atol=1e-9)
 
 
 def test_a_trend_is_reported_as_a_range_at_its_bound(rng):
@@ -124,14 +148,14 @@ def test_degenerate_tables_have_a_nugget_only(rng):
     one_place = Observations.from_table(np.zeros((4, 2)), rng.normal(size=(4, 2)))
     found = fit_variograms(one_place, as_structures(["spherical", "spherical"], 2))
     assert not found.model.sills.any()
-    assert_allclose(found.model.nugget, np.diag(output_variances(one_place)))
+    assert_allclose(found.model.nugget, np.diag(one_place.y.var(axis=1)))
     Y = rng.normal(size=(20, 2))
     Y[1:, 1] = np.nan  # a single reading
     few = fit_variograms(
         Observations.from_table(rng.uniform(size=(20, 2)), Y), as_structures("exponential", 2)
     )
     assert not few.model.sills[:, 1].any()
-    assert few.model.nugget[1, 1] == pytest.approx(Y[0, 1] ** 2)
+    assert few.model.nugget[1, 1] == 1.0  # its variance is unknown
     constant = Observations.from_table(rng.uniform(size=(20, 2)), np.zeros((20, 1)))
     flat = fit_variograms(constant, as_structures("exponential", 2)).model
     assert not flat.sills.any()

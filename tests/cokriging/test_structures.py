@@ -5,8 +5,10 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import (
     RBF,
+    CompoundKernel,
     ConstantKernel,
     DotProduct,
+    ExpSineSquared,
     Matern,
     RationalQuadratic,
     WhiteKernel,
@@ -49,11 +51,34 @@ def test_kernels_and_names_can_be_mixed():
         (DotProduct(0.0, "fixed"), "expected a stationary kernel"),
         (ConstantKernel(2.0, "fixed") * RBF(), "has the variance 2"),
         (RBF() + WhiteKernel(1.0, "fixed"), "has the variance 2"),
+        (Spherical(-0.5, "fixed"), r"length_scale=-0\.5; expected one length-scale"),
+        (Spherical(0.0, "fixed"), r"length_scale=0\.0; expected one length-scale"),
+        (Spherical(np.nan, "fixed"), "length_scale=nan; expected one length-scale"),
+        (Spherical(np.inf, "fixed"), "length_scale=inf; expected one length-scale"),
+        (RBF("a"), "length_scale='a'; expected one length-scale"),
+        (
+            Spherical().set_params(length_scale=[1, 2]),
+            r"length_scale=\[1, 2\]; expected one",
+        ),
+        (RBF([1.0, 2.0], "fixed"), r"length_scale=\[1\.0, 2\.0\]; expected one length-scale"),
+        (RBF(1.0, "fixed") * Matern(-1.0, "fixed"), r"k2__length_scale=-1\.0; expected one"),
+        (CompoundKernel([RBF()]), "is not a variogram model"),
+        (WhiteKernel(1.0, "fixed"), "The nugget is added automatically"),
+        (ConstantKernel(1.0, "fixed"), r"k\(0\) = 1 that decreases"),
+        (ExpSineSquared(1.0, 1.0, "fixed", "fixed"), r"k\(0\) = 1 that decreases"),
+        (Spherical(0.2, (0.2, 0.1)), r"bounds of length_scale are \(0\.2, 0\.1\); expected two"),
+        (Spherical(0.2, (0.0, 0.1)), r"bounds of length_scale are \(0\.0, 0\.1\); expected two"),
     ],
 )
 def test_other_kernels_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
         as_structures(given, 2)
+
+
+def test_sums_of_fixed_kernels_are_accepted():
+    half = ConstantKernel(0.5, "fixed")
+    nested = half * RBF(1.0, "fixed") + half * Matern(2.0, "fixed", nu=0.5)
+    assert as_structures(nested, 2)[0] == nested
 
 
 def test_the_spherical_model_is_for_up_to_three_inputs():

@@ -12,6 +12,8 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 
 from emgpr import CoKriging, IndependentGP, compare
 from emgpr.datasets import jura_table
+from emgpr.fitting import cokriging as fitting
+from emgpr.fitting.cokriging import LOW_COVERAGE, left_out_coverage
 from emgpr.kernels import Spherical
 
 JURA = jura_table()
@@ -167,14 +169,94 @@ def series(seed=0):
     return x, Y
 
 
-def test_readings_without_a_nugget_are_reported():
-    """Noisy readings of outputs measured at different sites, whose fitted nuggets are zero."""
-    x, Y = series()
+def similar(seed, D=3, N=80):
+    """Noisy readings of outputs whose signals are linear functions of each other."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(N, 2))
+    f = np.sin(6 * X[:, 0]) + X[:, 1]
+    Y = np.column_stack([f, 2 * f + 1, -f])[:, :D] + 0.1 * rng.normal(size=(N, D))
+    return X, Y, rng
+
+
+PLAIN = {"output_transform": None, "output_bounds": None}
+AT_A_BOUND = "ignore:Variograms. a range ended at its bound"
+
+
+@pytest.mark.filterwarnings("error", AT_A_BOUND)
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("missing", ["every sixth of one", "30% of one", "15% of all"])
+def test_intervals_remain_calibrated_if_readings_are_missing(seed, missing):
+    X, Y, rng = similar(seed)
+    if missing == "every sixth of one":
+        Y[::6, 0] = np.nan
+    elif missing == "30% of one":
+        Y[rng.uniform(size=80) < 0.3, 0] = np.nan
+    else:
+        Y[rng.uniform(size=Y.shape) < 0.15] = np.nan
+    measured = ~np.isnan(Y).all(axis=1)
+    model = CoKriging(**PLAIN).fit(X[measured], Y[measured])
+    coverage = model.cross_validate("output").summary()["coverage"]
+    assert coverage.min() > 0.85
+    assert coverage.mean() > 0.9
+
+
+@pytest.mark.filterwarnings(AT_A_BOUND)
+def test_intervals_that_are_too_narrow_are_reported():
+    """Half of the readings of three similar outputs are missing, so that few sites are common."""
+    X, Y, rng = similar(1)
+    Y[rng.uniform(size=Y.shape) < 0.5] = np.nan
+    measured = ~np.isnan(Y).all(axis=1)
+    with pytest.warns(UserWarning, match=r"inside their 95% intervals is \d\d% for [012]"):
+        model = CoKriging(**PLAIN).fit(X[measured], Y[measured])
+    low = left_out_coverage(model.posterior_) < LOW_COVERAGE
+    observed = model.cross_validate("output").summary()["coverage"]
+    assert low.any()
+    assert (observed[low] < LOW_COVERAGE).all()
+
+
+@pytest.mark.filterwarnings(AT_A_BOUND)
+def test_the_check_of_intervals_uses_some_of_many_sites(monkeypatch):
+    X, Y, _ = similar(0)
+    model = CoKriging(**PLAIN).fit(X, Y)
+    whole = left_out_coverage(model.posterior_)
+    summary = model.cross_validate("output").summary()
+    assert_allclose(whole, summary["coverage"], atol=0.02)
+    monkeypatch.setattr(fitting, "MAX_CHECKED", 90)
+    some = left_out_coverage(model.posterior_)
+    assert_allclose(some * 30, (some * 30).round(), atol=1e-9)  # of 30 sites
+    assert some.min() > 0.8
+
+
+@pytest.mark.filterwarnings("error", AT_A_BOUND)
+def test_outputs_without_common_sites_and_without_nuggets_are_reported():
+    X, Y, _ = similar(1, D=2)
+    Y[::2, 0] = Y[1::2, 1] = np.nan
     with pytest.warns(UserWarning, match="The nuggets of all outputs are zero"):
-        model = CoKriging().fit(x, Y)
-    assert model.cross_validate(by="output").summary()["coverage"].mean() < 0.8
-    with warnings.catch_warnings(action="error"):
-        CoKriging().fit(x, Y[:, 1])  # a single output is not predicted from others
+        CoKriging(**PLAIN).fit(X, Y)
+    CoKriging(**PLAIN).fit(X[::2], Y[::2, 1])  # a single output is not predicted from others
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_constant_added_to_an_output_is_added_to_its_predictions(apart):
+    """Also if outputs are not standardised, and are measured at different sites."""
+    X, Y, rng = similar(2, D=2)
+    if apart:
+        Y[::2, 0] = Y[1::2, 1] = np.nan
+    new, constants = rng.uniform(size=(5, 2)), np.array([1e4, -30.0])
+    known = np.column_stack([np.full(5, np.nan), rng.normal(size=5)])
+    with warnings.catch_warnings(action="ignore"):
+        before, after = (
+            CoKriging(FIXED, normalize_y=False, **PLAIN).fit(X, Y + c) for c in (0.0, constants)
+        )
+    for observed in (None, known):
+        moved = None if observed is None else observed + constants
+        (mean, std), (mean_after, std_after) = (
+            model.predict(new, return_std=True, observed=given)
+            for model, given in ((before, observed), (after, moved))
+        )
+        assert_allclose(mean_after, mean + constants, atol=1e-6)
+        assert_allclose(std_after, std, atol=1e-7)
+    assert_allclose(after.sills_, before.sills_, atol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -211,8 +293,9 @@ def test_a_longest_lag_without_pairs_is_refused():
         ({"mean_variance": -1.0}, r"mean_variance=-1\.0; expected a number from 0"),
         ({"mean_variance": np.inf}, "mean_variance=inf"),
         ({"mean_variance": "large"}, "mean_variance='large'"),
-        ({"conditioning": "batch"}, "conditioning='batch'; expected 'auto', 'all' or"),
-        ({"conditioning": 0}, "conditioning=0"),
+        ({"conditioning": "batch"}, "conditioning='batch'; expected a whole number"),
+        ({"conditioning": 0}, r'at least 1 \(neighbouring sites\) or "auto" or "all"\.'),
+        ({"kernel": Spherical(-0.5, "fixed")}, "length_scale=-0.5; expected one length-scale"),
         ({"output_transform": "root"}, "output_transform='root'"),
     ],
 )

@@ -47,6 +47,7 @@ def test_a_stored_model_is_the_same_model(model, tmp_path):
     assert again.conditioning_ == model.conditioning_
 
 
+@pytest.mark.filterwarnings("ignore:Intervals are far too narrow")
 def test_parameters_that_were_changed_after_the_fit_do_not_matter(model, tmp_path):
     changed = emgpr.CoKriging(**model.get_params(deep=False)).set_params(kernel=RBF(0.5, "fixed"))
     X, Y = model.training_data()

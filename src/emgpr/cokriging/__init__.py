@@ -14,7 +14,7 @@ coregionalisation with one more process per output predicts and leaves out readi
 kriging system with Lagrange multipliers does (`VariogramModel.with_unknown_means`).
 """
 
-from emgpr.cokriging.empirical import EmpiricalVariograms
+from emgpr.cokriging.empirical import MIN_COMMON_SITES, EmpiricalVariograms, averages, centred
 from emgpr.cokriging.fit import FittedVariograms, fit_variograms
 from emgpr.cokriging.model import MAX_MEAN_VARIANCE, VariogramModel
 from emgpr.cokriging.sills import fit_sills
@@ -22,11 +22,14 @@ from emgpr.cokriging.structures import VARIOGRAM_MODELS, as_structures
 
 __all__ = [
     "MAX_MEAN_VARIANCE",
+    "MIN_COMMON_SITES",
     "VARIOGRAM_MODELS",
     "EmpiricalVariograms",
     "FittedVariograms",
     "VariogramModel",
     "as_structures",
+    "averages",
+    "centred",
     "fit_sills",
     "fit_variograms",
 ]

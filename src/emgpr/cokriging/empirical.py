@@ -3,16 +3,17 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from scipy.spatial.distance import pdist
 
 from emgpr.latents import typical_distances
 from emgpr.noise import output_variances
 from emgpr.observations import Observations
-from emgpr.variograms import Lags, default_kind, empirical_variogram
+from emgpr.variograms import Lags, empirical_variogram
 
 Array = np.ndarray
 
+MIN_COMMON_SITES = 10  # of two outputs, for a cross-variogram
 MAX_SITES = 1500  # from which variograms are computed: a million pairs
 # The shortest bin contains about this number of pairs of sites or, if these are farther apart than
 # neighbours usually are, fewer. In a sampling design with clusters, they determine the nugget.
@@ -23,7 +24,7 @@ MIN_SHORT_BIN = 1e-6  # relative to the longest lag, if most sites are at the sa
 
 @dataclass(frozen=True)
 class EmpiricalVariograms:
-    """Mean distance, semivariance and number of pairs, for each bin and pair of outputs.
+    """Mean distance, semivariance, number of pairs and weight, for each bin and pair of outputs.
 
     Outputs have unit variance here. If two outputs were hardly ever measured at the same sites,
     their values are not semivariances but covariances, which do not need common sites.
@@ -32,6 +33,7 @@ class EmpiricalVariograms:
     lag: Float[Array, "J D D"]
     value: Float[Array, "J D D"]
     n_pairs: Float[Array, "J D D"]
+    weights: Float[Array, "J D D"]  # in the sum of squares that a fit minimises
     is_covariance: Bool[Array, "D D"]
 
     @classmethod
@@ -50,37 +52,99 @@ class EmpiricalVariograms:
         D = observations.n_outputs
         empty = np.zeros((0, D, D))
         if not np.ptp(observations.x, axis=0).any():
-            return cls(empty, empty, empty, np.zeros((D, D), bool))
+            return cls(empty, empty, empty, empty, np.zeros((D, D), bool))
+        observations = centred(observations)
         table = observations.at(observations.subsample(MAX_SITES))
         scale = np.sqrt(output_variances(observations))
         table = Observations(table.x, table.y / scale[:, None], table.observed)
         lags = distance_bins(table.x, n_lags, max_lag)
         lag, value, n_pairs = np.zeros((3, lags.n_lags, D, D))
-        is_covariance = np.zeros((D, D), bool)
+        is_covariance = _common_sites(table) < MIN_COMMON_SITES
+        np.fill_diagonal(is_covariance, False)
         for d in range(D):
             for e in range(d + 1):
-                kind = default_kind(table, d, e)
-                h, semivariance, n = empirical_variogram(table, lags, d, e, kind)
-                is_covariance[[d, e], [e, d]] = kind == "pseudo"
-                # ½ E[(y_d(x) − y_e(x + h))²] = 1 − cov[y_d(x), y_e(x + h)] for unit variances
-                found = semivariance if kind == "cross" else 1.0 - semivariance
+                estimate = _covariance if is_covariance[d, e] else _semivariance
+                h, found, n = estimate(table, lags, d, e)
                 for part, numbers in ((lag, h), (value, found), (n_pairs, n)):
                     part[:, d, e] = part[:, e, d] = np.nan_to_num(numbers)
         # Without pairs of readings, the sill of an output and of its correlations is unknown.
         unknown = ~np.diagonal(n_pairs.any(axis=0))
         n_pairs[:, unknown], n_pairs[:, :, unknown] = 0.0, 0.0
-        return cls(lag, value, n_pairs, is_covariance)
-
-    @property
-    def weights(self) -> Float[Array, "J D D"]:
-        """Weights of a least-squares fit: the number of pairs divided by the distance."""
-        positive = self.lag[self.lag > 0]
-        shortest = positive.min(initial=np.inf) if len(positive) else 1.0
-        return self.n_pairs / np.maximum(self.lag, shortest)
+        weights = np.where(n_pairs > 0, _weights(table, lags), 0.0)
+        return cls(lag, value, n_pairs, weights, is_covariance)
 
     def basis(self, correlation: Float[Array, "J D D"]) -> Float[Array, "J D D"]:
         """Return the values that a structure of sill 1 has, given its correlations k(h)."""
         return np.where(self.is_covariance, correlation, 1.0 - correlation)
+
+
+def centred(observations: Observations) -> Observations:
+    """Subtract the average of each output from its readings.
+
+    >>> centred(Observations.from_table(np.zeros((2, 1)), np.array([[5.0, 1.0], [7.0, 1.0]]))).table
+    array([[-1.,  0.],
+           [ 1.,  0.]])
+    """
+    return Observations(
+        observations.x,
+        np.where(observations.observed, observations.y - averages(observations)[:, None], 0.0),
+        observations.observed,
+    )
+
+
+def averages(observations: Observations) -> Float[Array, " D"]:
+    """Return the average reading of each output, exactly if all its readings are equal."""
+    first = observations.y[np.arange(observations.n_outputs), observations.observed.argmax(axis=1)]
+    above = np.where(observations.observed, observations.y - first[:, None], 0.0)
+    return first + above.sum(axis=1) / np.maximum(observations.observed.sum(axis=1), 1)
+
+
+def _common_sites(table: Observations) -> Int[Array, "D D"]:
+    """Return the number of sites where both outputs of each pair were measured."""
+    observed = table.observed.astype(int)
+    return observed @ observed.T
+
+
+def _semivariance(table: Observations, lags: Lags, d: int, e: int) -> tuple[Array, Array, Array]:
+    """Return the mean distance, the semivariance and the number of pairs in each bin.
+
+    The semivariance of two outputs is √(γ_dd γ_ee), from all their readings, times the codispersion
+    coefficient of the sites where both were measured. A cross-variogram from fewer sites than the
+    direct variograms would contradict them, and the sills that fit best would often be those of
+    outputs that determine each other exactly.
+    """
+    h, found, n = empirical_variogram(table, lags, d, e)
+    both = table.observed[d] & table.observed[e]
+    if np.array_equal(table.observed[d], table.observed[e]):
+        return h, found, n
+    common = Observations(table.x, np.where(both, table.y, 0.0), table.observed & both)
+    ratio = np.ones(lags.n_lags)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for k in (d, e):
+            whole, part = (empirical_variogram(t, lags, k, k)[1] for t in (table, common))
+            ratio *= np.sqrt(whole / part)
+        return h, found * ratio, n
+
+
+def _covariance(table: Observations, lags: Lags, d: int, e: int) -> tuple[Array, Array, Array]:
+    """Return the mean distance, the covariance and the number of pairs in each bin."""
+    h, pseudo, n = empirical_variogram(table, lags, d, e, "pseudo")
+    # ½ E[(y_d(x) − y_e(x + h))²] = 1 − cov[y_d(x), y_e(x + h)] for equal means and unit variances
+    return h, 1.0 - pseudo, n
+
+
+def _weights(table: Observations, lags: Lags) -> Float[Array, "J D D"]:
+    """Return the weight of each bin and pair of outputs in a least-squares fit.
+
+    It is the number of pairs of sites divided by their distance, times the shares of the sites
+    where each of the two outputs was measured. With weights proportional to the numbers of pairs of
+    readings, the ratio of the weights of direct and cross-variograms would differ between bins;
+    where a model does not fit exactly, fitted outputs would then determine each other.
+    """
+    h, _, n = lags.mean(lags.distance)
+    shortest = h[h > 0].min(initial=np.inf) if (h > 0).any() else 1.0
+    share = table.observed.mean(axis=1)
+    return (n / np.fmax(h, shortest))[:, None, None] * np.outer(share, share)
 
 
 def distance_bins(x: Float[Array, "N P"], n_lags: int, max_lag: float | None = None) -> Lags:

@@ -8,10 +8,10 @@ from jaxtyping import Float
 from scipy.optimize import minimize
 from sklearn.gaussian_process.kernels import Kernel
 
-from emgpr.cokriging.empirical import EmpiricalVariograms
+from emgpr.cokriging.empirical import EmpiricalVariograms, centred
 from emgpr.cokriging.model import VariogramModel
 from emgpr.cokriging.sills import MAX_SWEEPS, TOLERANCE, fit_sills
-from emgpr.cokriging.structures import correlations, with_ranges
+from emgpr.cokriging.structures import correlations, range_bounds, with_ranges
 from emgpr.latents import typical_distances
 from emgpr.noise import output_variances
 from emgpr.observations import Observations
@@ -82,11 +82,15 @@ def _search_ranges(
         structures = with_ranges(kernels, log_ranges)
         return _fit_sills(empirical, structures, SEARCH_TOLERANCE, SEARCH_SWEEPS)[1]
 
-    start = min(map(np.array, combinations(ladder, n_free)), key=misfit)
-    low, high = np.log([MIN_RANGE * shortest, MAX_RANGE * longest])
-    step = max(RANGE_TOLERANCE, 0.5 * (ladder[1] - ladder[0]))
+    data_bounds = np.log([MIN_RANGE * shortest, MAX_RANGE * longest])
+    bounds = range_bounds(kernels, *np.exp(data_bounds))
+    low, high = bounds.T
+    starts = (np.clip(ranges, low, high) for ranges in combinations(ladder, n_free))
+    start = min(starts, key=misfit)
+    step = np.minimum(max(RANGE_TOLERANCE, 0.5 * (ladder[1] - ladder[0])), 0.5 * (high - low))
+    step = np.where(start + step > high, -step, step)
     found = minimize(
-        misfit, start, method="Nelder-Mead", bounds=[(low, high)] * n_free,
+        misfit, start, method="Nelder-Mead", bounds=bounds,
         options={
             "xatol": RANGE_TOLERANCE, "fatol": SEARCH_TOLERANCE * misfit(start),
             "maxfev": EVALUATIONS_PER_RANGE * n_free,
@@ -94,10 +98,11 @@ def _search_ranges(
         },
     )  # fmt: skip
     parts = [] if found.success else ["the search for the ranges did not converge"]
-    if np.any(found.x >= high - RANGE_TOLERANCE):
+    at_bound = found.x >= high - RANGE_TOLERANCE
+    if np.any(at_bound & (high == data_bounds[1])):
         parts.append(
-            f"a range ended at its bound of {np.exp(high):.3g}, twice the longest lag, so that the "
-            "sill of this structure is uncertain"
+            f"a range ended at its bound of {np.exp(data_bounds[1]):.3g}, twice the longest lag, "
+            "so that the sill of this structure is uncertain"
         )
     return found.x, int(found.nit), "; ".join(parts)
 
@@ -127,7 +132,7 @@ def _in_units(
 
     An output without any pairs of readings has the variance of its readings as nugget.
     """
-    variances = output_variances(observations)
+    variances = output_variances(centred(observations))
     unknown = ~np.diagonal(empirical.n_pairs, axis1=1, axis2=2).any(axis=0)
     scale = np.sqrt(np.outer(variances, variances))
     nugget = B[0] + np.diag(np.where(unknown, 1.0, MIN_NUGGET))

@@ -1,11 +1,12 @@
 """Structures of a variogram model: names of kernels, and checks of kernels set by the user."""
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from sklearn.base import clone
-from sklearn.gaussian_process.kernels import RBF, Kernel, Matern
+from sklearn.gaussian_process.kernels import RBF, CompoundKernel, Hyperparameter, Kernel, Matern
 
 from emgpr.kernels import NAMED_KERNELS, Spherical
 from emgpr.latents import is_length_scale
@@ -18,6 +19,8 @@ VARIOGRAM_MODELS: dict[str, Kernel] = {
     "gaussian": RBF(),
     **NAMED_KERNELS,
 }
+DEFAULT_BOUNDS = 1e-5, 1e5  # of the length-scales of all kernels
+MIN_DECREASE, ROUNDING = 1e-3, 1e-12  # of k(h), up to three length-scales
 MAX_SPHERICAL_INPUTS = 3  # for which the spherical model is a covariance function
 
 
@@ -46,26 +49,76 @@ def _as_kernel(structure: Any) -> Kernel:
     """Return one structure as a kernel."""
     if isinstance(structure, str) and structure in VARIOGRAM_MODELS:
         return clone(VARIOGRAM_MODELS[structure])
-    if not isinstance(structure, Kernel):
+    if not isinstance(structure, Kernel) or isinstance(structure, CompoundKernel):
         raise ValueError(
             f"kernel={structure!r} is not a variogram model; expected one of "
             f"{', '.join(map(repr, VARIOGRAM_MODELS))}, a scikit-learn kernel with one "
             "length-scale, or a list of these."
         )
+    _check_length_scales(structure)
     free = [parameter for parameter in structure.hyperparameters if not parameter.fixed]
-    only_scale = all(is_length_scale(structure, p.name) and p.n_elements == 1 for p in free)
+    only_scale = all(is_length_scale(structure, p.name) for p in free)
     if len(free) > 1 or not only_scale or not structure.is_stationary():
         raise ValueError(
             f"kernel={structure!r} cannot be fitted to variograms; expected a stationary kernel "
             "whose only free parameter is one length-scale for all inputs."
         )
-    variance = float(structure.diag(np.zeros((1, 1)))[0])
+    for parameter in free:
+        _check_bounds(structure, parameter)
+    _check_values(structure)
+    return clone(structure)
+
+
+def _length_scales(kernel: Kernel) -> dict[str, Any]:
+    """Return the length-scales of a kernel and of its parts."""
+    values = kernel.get_params()
+    return {
+        parameter.name: values[parameter.name]
+        for parameter in kernel.hyperparameters
+        if is_length_scale(kernel, parameter.name)
+    }
+
+
+def _check_length_scales(kernel: Kernel) -> None:
+    """Raise ValueError unless every length-scale is one finite, positive number."""
+    for name, value in _length_scales(kernel).items():
+        number = isinstance(value, Real) and not isinstance(value, bool)
+        if not number or not 0 < float(value) < np.inf:
+            raise ValueError(
+                f"{type(kernel).__name__}: {name}={value!r}; expected one length-scale for all "
+                "inputs, which is finite and positive."
+            )
+
+
+def _check_bounds(kernel: Kernel, parameter: Hyperparameter) -> None:
+    """Raise ValueError unless the bounds of a length-scale are two numbers above zero, in order."""
+    bounds = np.asarray(parameter.bounds)
+    if bounds.dtype.kind in "fiu" and bounds.shape == (1, 2):
+        low, high = bounds[0]
+        if 0 < low < high < np.inf:
+            return
+    raise ValueError(
+        f"{type(kernel).__name__}: the bounds of {parameter.name} are "
+        f"{kernel.get_params()[parameter.name + '_bounds']!r}; expected two positive numbers in "
+        'increasing order, or "fixed".'
+    )
+
+
+def _check_values(kernel: Kernel) -> None:
+    """Raise ValueError unless k(0) = 1 and k decreases with the distance."""
+    variance = float(kernel.diag(np.zeros((1, 1)))[0])
     if not np.isclose(variance, 1.0):
         raise ValueError(
-            f"kernel={structure!r} has the variance {variance:g}; expected 1, because the sills "
+            f"kernel={kernel!r} has the variance {variance:g}; expected 1, because the sills "
             "are fitted."
         )
-    return clone(structure)
+    longest = max(_length_scales(kernel).values(), default=1.0)
+    k = correlations(kernel, longest * np.array([0.0, 0.1, 0.3, 1.0, 3.0]))
+    if not np.isclose(k[0], 1.0) or k[-1] > 1.0 - MIN_DECREASE or (np.diff(k) > ROUNDING).any():
+        raise ValueError(
+            f"kernel={kernel!r} is not a structure of a variogram; expected a kernel with "
+            "k(0) = 1 that decreases with the distance. The nugget is added automatically."
+        )
 
 
 def with_ranges(kernels: list[Kernel], log_ranges: Float[Array, " f"]) -> list[Kernel]:
@@ -84,3 +137,18 @@ def with_ranges(kernels: list[Kernel], log_ranges: Float[Array, " f"]) -> list[K
 def correlations(kernel: Kernel, h: Float[Array, "*s"]) -> Float[Array, "*s"]:
     """Return k(h) for distances h."""
     return kernel(np.zeros((1, 1)), h.reshape(-1, 1)).reshape(h.shape)
+
+
+def range_bounds(kernels: list[Kernel], low: float, high: float) -> Float[Array, "f 2"]:
+    """Return the logarithms of the bounds of the free ranges.
+
+    They are the bounds of the kernel or, if these are the default ones, `low` and `high`.
+
+    >>> np.exp(range_bounds([RBF(1.0, (0.1, 0.2)), RBF(1.0, "fixed"), RBF()], 0.5, 4.0))
+    array([[0.1, 0.2],
+           [0.5, 4. ]])
+    """
+    free = [kernel.bounds for kernel in kernels if kernel.n_dims]
+    bounds = np.concatenate(free) if free else np.empty((0, 2))
+    default = np.isclose(bounds, np.log(DEFAULT_BOUNDS)).all(axis=1, keepdims=True)
+    return np.where(default, np.log([low, high]), bounds)

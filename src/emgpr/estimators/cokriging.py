@@ -46,8 +46,9 @@ class CoKriging(ReadingsGP):
     kernel : name, kernel, or list of these
         Variogram model of each structure, by increasing range: "spherical", "exponential",
         "gaussian", "matern32", "matern52", or a scikit-learn kernel with one length-scale for all
-        inputs. A length-scale with bounds "fixed" is kept, others are fitted:
-        `CoKriging([Spherical(0.2, "fixed"), Spherical(1.3, "fixed")])`, with
+        inputs. A length-scale with bounds "fixed" is kept. Others are fitted, between the bounds of
+        the kernel or, if these are not set, between bounds derived from the distances of the sites:
+        `CoKriging([Spherical(0.2, "fixed"), Spherical(1.0, (0.5, 2.0))])`, with
         `from emgpr.kernels import Spherical`. The nugget is added automatically.
     n_lags : int
         Number of distance bins. They are narrower at short distances.
@@ -59,8 +60,9 @@ class CoKriging(ReadingsGP):
         default is so large that the prior has no effect. With 0, the averages of the readings are
         taken as known means: simple co-kriging.
     conditioning : {"auto", "all"} or int
-        Readings from which each location is predicted: all, or the given number of nearest readings
-        of each output (the neighbourhood). "auto" is as in `EMGPR`.
+        Readings from which each location is predicted: all, or a neighbourhood, which are the
+        readings of all outputs at the sites that are among the given number of nearest ones for at
+        least one output. "auto" is as in `EMGPR`.
     output_transform, output_bounds, compositions, normalize_y, crs, n_jobs, verbose
         As in `EMGPR`. Distances are the same in all directions.
 
@@ -135,8 +137,10 @@ class CoKriging(ReadingsGP):
                 f"mean_variance={self.mean_variance!r}; expected a number from 0 (known means) to "
                 f"{MAX_MEAN_VARIANCE:g}."
             )
-        if self.conditioning == "batch":
-            raise ValueError("conditioning='batch'; expected 'auto', 'all' or a whole number.")
+        if self.conditioning not in ("auto", "all"):
+            check_count(
+                "conditioning", self.conditioning, ' (neighbouring sites) or "auto" or "all"'
+            )
         return super().fit_settings()
 
     def _assign(self, inputs: InputSpec, fitted: FittedCoKriging) -> Self:

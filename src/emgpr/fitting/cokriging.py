@@ -1,5 +1,6 @@
 """The fit of a variogram model, from a training table to the posterior of ordinary co-kriging."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -7,7 +8,13 @@ from jaxtyping import Float
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 
-from emgpr.cokriging import VariogramModel, fit_variograms
+from emgpr.cokriging import (
+    MIN_COMMON_SITES,
+    VariogramModel,
+    averages,
+    centred,
+    fit_variograms,
+)
 from emgpr.fitting.defaults import FitSettings
 from emgpr.fitting.output_order import OutputOrder
 from emgpr.fitting.standardise import standardise
@@ -21,6 +28,7 @@ from emgpr.prediction import (
     LMCPosterior,
     affordable_conditioning,
     bounded_conditioning,
+    leave_out,
 )
 from emgpr.transforms import OutputScaler
 from emgpr.user_warnings import warn
@@ -28,6 +36,9 @@ from emgpr.user_warnings import warn
 Array = np.ndarray
 
 NO_NUGGET = 1e-5  # relative to the variance of an output
+NORMAL_95 = 1.96
+LOW_COVERAGE = 0.8  # of 95% intervals, as with standard deviations that are too small by a third
+MIN_CHECKED, MAX_CHECKED = 20, 1500  # readings of an output, and of all, to estimate the coverage
 
 
 @dataclass(frozen=True)
@@ -67,16 +78,16 @@ def fit_cokriging(
     `mean_variance` is the prior variance of each mean, relative to the variance of the readings.
     """
     in_columns = OutputOrder(np.arange(table.Y.shape[1]))  # no step depends on the order
-    scaler, observations = standardise(table, settings, in_columns, execution)
+    scaler, observations = _centred_scaler(*standardise(table, settings, in_columns, execution))
     fitted = fit_variograms(observations, kernels, n_lags, max_lag)
     if fitted.message:
         warn(f"Variograms: {fitted.message}.", ConvergenceWarning)
-    _warn_without_nugget(fitted.model, observations)
     variances = mean_variance * output_variances(observations)
     summary = CoKrigingSummary(fitted.misfit, not fitted.message, fitted.n_iter, variances)
     posterior = cokriging_posterior(
         observations, fitted.model, variances, "all", automatic=is_auto(settings.conditioning)
     )
+    _warn_of_narrow_intervals(posterior, table.output_names)
     if posterior.automatic:
         conditioning = affordable_conditioning(observations, posterior.model)
     else:
@@ -85,17 +96,68 @@ def fit_cokriging(
     return FittedCoKriging(scaler, fitted.model, posterior, summary)
 
 
-def _warn_without_nugget(model: VariogramModel, observations: Observations) -> None:
-    """Warn if no output has a nugget, so that predictions from other outputs are too certain."""
-    varies = ~observations.constant & (observations.observed.sum(axis=1) > 1)
-    share = np.diagonal(model.nugget)[varies] / output_variances(observations)[varies]
-    if len(share) > 1 and (share < NO_NUGGET).all():
+def _centred_scaler(
+    scaler: OutputScaler, observations: Observations
+) -> tuple[OutputScaler, Observations]:
+    """Subtract the averages of the readings, so that a constant added to an output has no effect.
+
+    With `normalize_y=True`, they are zero already.
+    """
+    shift = scaler.shift + averages(observations) * scaler.scale
+    return replace(scaler, shift=shift), centred(observations)
+
+
+def _warn_of_narrow_intervals(posterior: LMCPosterior, names: Sequence[str]) -> None:
+    """Warn if intervals are far too narrow where other outputs are known, or if that is unknown.
+
+    Each reading is predicted from all others. If no sites have readings of several outputs, this
+    does not show how uncertain predictions from other outputs are; nuggets of zero are then a sign
+    that they are not uncertain enough.
+    """
+    table = posterior.observations
+    if table.n_outputs == 1:
+        return
+    varies = ~table.constant & (table.observed.sum(axis=1) > 1)
+    nugget = np.diagonal(posterior.model.noise)[varies] / output_variances(table)[varies]
+    if (table.observed.sum(axis=0) > 1).sum() < MIN_COMMON_SITES:
+        if len(nugget) > 1 and (nugget < NO_NUGGET).all():
+            warn(
+                "The nuggets of all outputs are zero, so that readings are treated as exact, and "
+                "the outputs were not measured at the same sites, so that intervals where other "
+                "outputs are known cannot be checked. They can be far too narrow; EMGPR is "
+                "preferable."
+            )
+        return
+    coverage = left_out_coverage(posterior)
+    low = [
+        f"{share:.0%} for {name}"
+        for share, name in zip(coverage, names, strict=True)
+        if share < LOW_COVERAGE
+    ]
+    if low:
         warn(
-            "The nuggets of all outputs are zero, so that readings are treated as exact. If they "
-            "are not, intervals are far too narrow where other outputs are known. Compare the "
-            'coverage in cross_validate(by="output"), and use EMGPR if it is low. Variograms of '
-            "outputs that were measured at different sites often lead to nuggets of zero."
+            "Intervals are far too narrow where other outputs are known. If each training reading "
+            "is predicted from all others, the share of readings inside their 95% intervals is "
+            f"{', '.join(low)}. Variograms of outputs that have few sites in common often lead to "
+            "such models; EMGPR is preferable."
         )
+
+
+def left_out_coverage(posterior: LMCPosterior) -> Float[Array, " D"]:
+    """Return the share of readings inside their 95% intervals, predicted from all others.
+
+    Large tables are represented by some of their sites. The share is NaN for an output with few
+    readings.
+    """
+    table = posterior.observations
+    table = table.at(table.subsample(max(MIN_CHECKED, MAX_CHECKED // table.n_outputs)))
+    sets = np.arange(table.y.size).reshape(table.y.shape)
+    left_out = leave_out(table, sets, posterior.model)
+    variance = np.einsum("ndd->dn", left_out.cov[0])
+    inside = (table.y - left_out.mean[0].T) ** 2 <= NORMAL_95**2 * variance
+    n = table.observed.sum(axis=1)
+    share = (inside & table.observed).sum(axis=1) / np.maximum(n, 1)
+    return np.where(n >= MIN_CHECKED, share, np.nan)
 
 
 def cokriging_posterior(
