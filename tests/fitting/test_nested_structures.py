@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, Matern
 
+import emgpr
 from emgpr import EMGPR
 from emgpr.fitting import nested_structures as module
 
@@ -39,12 +40,8 @@ def test_two_structures_are_found_and_predict_better_in_a_gap(few, monkeypatch):
     assert long > 5 * short
     assert len(one.kernels_) == 1
     assert two.history_[-1].log_likelihood > one.history_[-1].log_likelihood + 20
-    new = np.linspace(4.05, 4.95, 30)[:, None]
-    for model in (one, two):
-        assert model.predict(new).shape == (30, 1)
-    assert (
-        two.predict(new, return_std=True)[1].mean() != one.predict(new, return_std=True)[1].mean()
-    )
+    errors = [np.abs(model.predict(t[gap]) - y[gap]).mean() for model in (one, two)]
+    assert errors[1] < 0.9 * errors[0]
 
 
 def test_one_structure_is_kept_where_it_is_sufficient(few):
@@ -68,8 +65,6 @@ def test_a_model_with_two_structures_can_be_saved_and_inspected(few, tmp_path):
     assert len(model.kernels_) == 2
     assert np.isclose(model.variance_shares_.to_numpy().sum(), 1.0)
     model.save(tmp_path / "two.emgpr")
-    import emgpr
-
     loaded = emgpr.load(tmp_path / "two.emgpr")
     np.testing.assert_allclose(loaded.predict(t[:5] + 0.01), model.predict(t[:5] + 0.01))
     assert np.isfinite(model.cross_validate().summary().to_numpy(float)).all()
