@@ -1,5 +1,7 @@
 """GPRN as an estimator: the family's methods, its attributes, and parameters that are refused."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -48,6 +50,33 @@ def test_every_prediction_accepts_observed(model):
     assert np.all((low < middle) & (middle < high))
     assert model.sample_y(new, 3, observed=known).shape == (2, 3, 3)
     assert model.predict_frame(new, observed=known).shape == (2, 6)
+
+
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("noise", [0.01, 0.0])
+def test_outputs_with_little_noise_are_predicted_accurately(noise, constant):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(100, 2))
+    first, second = np.sin(5 * X[:, 0] + 2 * X[:, 1]), np.cos(4 * X[:, 1] - 2 * X[:, 0])
+    F = np.column_stack([first, second, first - second])
+    Y = F[:60] + noise * rng.normal(size=(60, 3))
+    model = GPRN(
+        output_transform=None, random_state=0, n_restarts=1, max_iter=40, constant_weights=constant
+    )
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        model.fit(X[:60], Y)
+    assert np.abs(model.predict(X[60:]) - F[60:]).max() < 0.1
+    assert np.abs(model.predict(X[:60]) - Y).max() < 0.05
+    assert np.all(model.noise_ < 0.02)
+
+
+def test_the_noise_of_a_single_reading_is_not_small():
+    Y = np.column_stack([np.sin(6 * X[:30]), np.full(30, np.nan)])
+    Y[4, 1] = 2.0
+    with warnings.catch_warnings(action="ignore"):
+        model = GPRN(output_transform=None, n_restarts=1, max_iter=20, random_state=0)
+        _, std = model.fit(X[:30], Y).predict(X[:30], return_std=True)
+    assert np.all(std[:, 1] > 0.5)
 
 
 def test_correlations_change_over_the_region(model):

@@ -68,6 +68,27 @@ def test_nodes_agree_with_dense_algebra(rng):
     assert_allclose(found.joint_covariance(K, K), cov, atol=1e-8)
 
 
+@pytest.mark.parametrize("noise", [1e-3, 1e-5, 1e-6])
+def test_nodes_are_accurate_with_little_noise(rng, noise):
+    """With known weights, a single node is a Gaussian process with 1 / Λ as noise variance."""
+    x = rng.uniform(size=(60, 1))
+    K = RBF(0.5)(x)
+    w, y = rng.normal(size=(2, 60)), np.sin(5 * x[:, 0]) + np.sqrt(noise) * rng.normal(size=60)
+    precision = (w**2 / noise).sum(axis=0)
+    terms = SiteTerms(precision[:, None, None], (precision * y)[:, None])
+    found = NodePosterior.solve(K[None], terms)
+    noisy = K + np.diag(1 / precision)
+    assert_allclose(found.alpha[:, 0], np.linalg.solve(noisy, y), rtol=1e-4, atol=1e-3)
+    assert_allclose(found.mean[:, 0], y - np.linalg.solve(noisy, y) / precision, atol=1e-9)
+    inverse = np.linalg.inv(noisy)
+    variance = (1 - np.diagonal(inverse) / precision) / precision
+    assert_allclose(found.moments.cov[:, 0, 0], variance, rtol=1e-4, atol=1e-13)
+    log_z = multivariate_normal.logpdf(y, cov=noisy) + 0.5 * (
+        (precision * y**2).sum() + np.log(2 * np.pi / precision).sum()
+    )
+    assert found.log_z == pytest.approx(log_z, abs=1e-3, rel=1e-9)
+
+
 def test_weights_agree_with_dense_algebra(rng):
     x = rng.uniform(size=(8, 2))
     terms, variance = some_terms(rng, 2, 8, 3), rng.uniform(0.2, 2.0, (2, 3))

@@ -129,7 +129,7 @@ def search_maximum(
             bounds.append(state.bound)
             show(bounds)
             # In the first iteration, the prior can differ from that of the start.
-            converged = i > n_held and bounds[-1] - bounds[-2] < threshold
+            converged = i > n_held and abs(bounds[-1] - bounds[-2]) < threshold
             if converged:
                 break
     return state, NetworkSearch(name, state.bound, len(bounds) - 1, converged)

@@ -1,12 +1,14 @@
 """The variational posterior of the nodes: all latent processes at all sites, jointly Gaussian.
 
-With the prior covariance K, which is block diagonal over the Q nodes, and the likelihood terms Λ_i
-of the sites, which are Q × Q matrices, the posterior has the precision K⁻¹ + Λ. With Λ = R Rᵀ and
-B = I + Rᵀ K R, whose eigenvalues are at least 1,
+With the prior covariance K, which is block diagonal over the Q nodes, and the likelihood terms of
+the sites, Q × Q matrices Λ_i = R_i R_iᵀ and vectors b_i = R_i c_i, the posterior has the precision
+K⁻¹ + Λ. With B = I + Rᵀ K R, whose eigenvalues are at least 1,
 
-    M = (K + Λ⁻¹)⁻¹ = R B⁻¹ Rᵀ,    covariance = K − K M K,    mean = K α,    α = b − Λ mean
+    M = (K + Λ⁻¹)⁻¹ = R B⁻¹ Rᵀ,    covariance = K − K M K,    mean = K α,    α = R B⁻¹ c
 
-so that neither K nor Λ is inverted. Arrays with the axes Q N are ordered by node, then by site.
+so that neither K nor Λ is inverted. With little noise, Λ and b are large, and the results remain
+accurate: α is not a difference of large numbers, and covariances are computed with the Cholesky
+factor of B. Arrays with the axes Q N are ordered by node, then by site.
 """
 
 from dataclasses import dataclass
@@ -15,10 +17,13 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float
 
-from emgpr.arrays import cholesky, eigh
+from emgpr.arrays import CholeskyFactor, cholesky, eigh
 from emgpr.regression_network.terms import Moments, SiteTerms
 
 Array = np.ndarray
+
+# Eigenvalues of a site's Λ that are smaller than this, relative to the largest one, are zero.
+SMALLEST_EIGENVALUE = 1e-14
 
 
 @dataclass(frozen=True)
@@ -31,16 +36,20 @@ class NodePosterior:
     K: Float[Array, "Q N N"]
     terms: SiteTerms
     root: Float[Array, "Q N Q"]  # R, as [q, i, p]
-    inverse: Float[Array, "Q N Q N"]  # of B
+    factor: CholeskyFactor  # of B
+    alpha: Float[Array, "N Q"]  # inverse prior covariance, multiplied by the mean
     log_z: float
-    mean: Float[Array, "N Q"]
 
     @classmethod
     def solve(cls, K: Float[Array, "Q N N"], terms: SiteTerms) -> "NodePosterior":
         """Compute the posterior for these prior covariances and likelihood terms."""
         Q, N = K.shape[:2]
         values, vectors = eigh(terms.precision)
-        R = np.moveaxis(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :], 0, 1)
+        positive = values > SMALLEST_EIGENVALUE * values.max(axis=1, keepdims=True)
+        scale = np.sqrt(np.where(positive, values, 0.0))
+        R = np.moveaxis(vectors * scale[:, None, :], 0, 1)
+        projected = np.einsum("nqp,nq->np", vectors, terms.linear)
+        c = np.divide(projected, scale, out=np.zeros((N, Q)), where=positive)
 
         def matrix() -> Array:
             blocks = np.zeros((Q, N, Q, N))
@@ -53,26 +62,29 @@ class NodePosterior:
             return B
 
         factor = cholesky(matrix).checked("precision of the nodes")
-        log_determinant = float(factor.logdet())
-        inverse = factor.inverse().reshape(Q, N, Q, N)
-        Kb = (K @ terms.linear.T[:, :, None])[:, :, 0]
-        inner = np.tensordot(inverse, np.einsum("qnp,qn->pn", R, Kb))
-        MKb = np.einsum("qnp,pn->qn", R, inner)
-        mean = (Kb - (K @ MKb[:, :, None])[:, :, 0]).T
-        log_z = 0.5 * float((terms.linear * mean).sum()) - 0.5 * log_determinant
-        return cls(K, terms, R, inverse, log_z, mean)
+        half = factor.half_solve(c.T.reshape(Q * N, 1))
+        solved = factor.back_solve(half).reshape(Q, N)
+        alpha = np.einsum("qnp,pn->nq", R, solved)
+        log_z = 0.5 * float((c**2).sum() - (half**2).sum() - factor.logdet())
+        return cls(K, terms, R, factor, alpha, log_z)
 
     @cached_property
-    def alpha(self) -> Float[Array, "N Q"]:
-        """Inverse prior covariance, multiplied by the mean."""
-        return self.terms.linear - np.einsum("nqp,np->nq", self.terms.precision, self.mean)
+    def mean(self) -> Float[Array, "N Q"]:
+        """Mean of the nodes at each site."""
+        return self.mean_at(self.K)
 
-    def M(self, q: int, p: int) -> Float[Array, "N N"]:
-        """Return the block of M for nodes q and p."""
-        block = np.zeros(self.K.shape[1:])
+    @cached_property
+    def inverse(self) -> Float[Array, "Q N Q N"]:
+        """Inverse of B."""
+        Q, N = self.K.shape[:2]
+        return self.factor.inverse().reshape(Q, N, Q, N)
+
+    def M(self, q: int) -> Float[Array, "N N"]:
+        """Return the diagonal block of M for node q."""
+        block, R = np.zeros(self.K.shape[1:]), self.root[q]
         for o in range(len(self.K)):
             for s in range(len(self.K)):
-                block += self.root[q, :, o, None] * self.inverse[o, :, s] * self.root[p, :, s]
+                block += R[:, o, None] * self.inverse[o, :, s] * R[:, s]
         return block
 
     @cached_property
@@ -84,13 +96,13 @@ class NodePosterior:
         """Return the derivatives of log_z with respect to the prior covariance of each node."""
         alpha = self.alpha.T
         squares = alpha[:, :, None] * alpha[:, None, :]
-        return 0.5 * (squares - np.stack([self.M(q, q) for q in range(len(self.K))]))
+        return 0.5 * (squares - np.stack([self.M(q) for q in range(len(self.K))]))
 
     def roughness(self) -> Float[Array, " Q"]:
         """Return the expected value of fᵀ K⁻¹ f for each node; it is N under the prior."""
         N = self.K.shape[1]
         # N − trace(M K) is the trace of K⁻¹ times the posterior covariance.
-        traces = np.array([N - (self.K[q] * self.M(q, q)).sum() for q in range(len(self.K))])
+        traces = np.array([N - (self.K[q] * self.M(q)).sum() for q in range(len(self.K))])
         return (self.mean * self.alpha).sum(axis=0) + traces
 
     def divergence(self) -> float:
@@ -105,11 +117,11 @@ class NodePosterior:
         self, cross: Float[Array, "Q N M"], variance: Float[Array, " M"]
     ) -> Float[Array, "M Q Q"]:
         """Return the covariance of the nodes at each of these locations."""
-        Q = len(cross)
+        half, Q = self._half(cross), len(cross)
         cov = np.empty((cross.shape[2], Q, Q))
         for q in range(Q):
             for p in range(q + 1):
-                explained = np.einsum("nm,nm->m", self.M(q, p) @ cross[p], cross[q])
+                explained = (half[q] * half[p]).sum(axis=0)
                 cov[:, q, p] = cov[:, p, q] = (variance if q == p else 0.0) - explained
         return cov
 
@@ -117,10 +129,15 @@ class NodePosterior:
         self, cross: Float[Array, "Q N M"], prior: Float[Array, "Q M M"]
     ) -> Float[Array, "Q M Q M"]:
         """Return the covariance of all nodes at all of these locations."""
-        Q, _, M = cross.shape
-        cov = np.zeros((Q, M, Q, M))
+        half, (Q, _, M) = self._half(cross), cross.shape
+        cov = np.empty((Q, M, Q, M))
         for q in range(Q):
-            cov[q, :, q] = prior[q]
             for p in range(Q):
-                cov[q, :, p] -= cross[q].T @ self.M(q, p) @ cross[p]
+                cov[q, :, p] = (prior[q] if q == p else 0.0) - half[q].T @ half[p]
         return cov
+
+    def _half(self, cross: Float[Array, "Q N M"]) -> Float[Array, "Q QN M"]:
+        """Return L⁻¹ Rᵀ times the covariances of each node, where B = L Lᵀ."""
+        Q, N, M = cross.shape
+        columns = np.einsum("qnp,qnm->pnqm", self.root, cross).reshape(Q * N, Q * M)
+        return np.moveaxis(self.factor.half_solve(columns).reshape(Q * N, Q, M), 1, 0)

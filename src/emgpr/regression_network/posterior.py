@@ -100,7 +100,7 @@ class NetworkPosterior:
     ) -> GaussianMixture:
         """Return the distribution of the outputs at each location."""
         table, nodes = self._given(x, observed)
-        D, n_bytes = self.n_outputs, 8.0 * nodes.K.shape[0] * table.n_sites
+        D, n_bytes = self.n_outputs, 8.0 * len(nodes.K) ** 2 * table.n_sites
         mean, cov = np.empty((len(x), D)), np.zeros((len(x), D, D))
         with limit_threads(len(nodes.K) * table.n_sites):
             for run in chunks(len(x), n_bytes, 1) if len(x) else []:

@@ -139,7 +139,7 @@ def update_nodes(
     """Update the nodes, their length-scales and, unless `hold`, the noise; not the weights."""
     parameters, Q = state.parameters, len(state.parameters.length_scales)
     start = np.concatenate([np.log(parameters.length_scales), _log_noise(problem, parameters)])
-    bounds = [*[problem.node_bounds] * Q, *_noise_bounds(start[Q:], hold)]
+    bounds = [*[problem.node_bounds] * Q, *_noise_bounds(problem, start[Q:], hold)]
     theta = _maximise(node_objective(problem, state), start, np.array(bounds), max_iter)
     noise = _noise(problem, theta[Q:])
     parameters = replace(parameters, length_scales=np.exp(theta[:Q]), noise=noise)
@@ -171,7 +171,7 @@ def update_weights(
     start = np.concatenate([np.zeros(Q), log_noise, variances, last])
     bounds = [
         *[np.log([1 / MAX_FACTOR, MAX_FACTOR])] * Q,
-        *_noise_bounds(log_noise, hold),
+        *_noise_bounds(problem, log_noise, hold),
         *[np.log(VARIANCE_BOUNDS)] * len(variances),
         *[problem.weight_bounds] * len(last),
     ]
@@ -218,8 +218,14 @@ def _log_noise(problem: NetworkProblem, parameters: NetworkParameters) -> Float[
     return np.log(parameters.noise[: 1 if problem.equal_noise else None])
 
 
-def _noise_bounds(log_noise: Float[Array, " n"], hold: bool) -> list[Float[Array, " 2"]]:
-    return [np.full(2, value) if hold else np.log(NOISE_BOUNDS) for value in log_noise]
+def _noise_bounds(
+    problem: NetworkProblem, log_noise: Float[Array, " n"], hold: bool
+) -> list[Float[Array, " 2"]]:
+    """Return bounds of the log noise; that of outputs with a single reading is held at 1."""
+    if hold:
+        return [np.full(2, value) for value in log_noise]
+    single = [False] if problem.equal_noise else problem.n_readings == 1
+    return [np.zeros(2) if alone else np.log(NOISE_BOUNDS) for alone in single]
 
 
 def _noise(problem: NetworkProblem, log_noise: Float[Array, " n"]) -> Float[Array, " D"]:

@@ -106,7 +106,7 @@ class WeightPosterior:
         linear = (a[:, :, None] * projected).reshape(D, Q * r, 1)
         factor = cholesky(precision).checked("precision of the weights")
         cov = factor.inverse()
-        mean = cov @ linear
+        mean = factor.solve(linear)
         log_z = 0.5 * float((linear * mean).sum() - factor.logdet().sum())
         shape = (D, Q, r, Q, r)
         return cls(basis, variance, terms, mean.reshape(D, Q, r), cov.reshape(shape), log_z)
