@@ -51,7 +51,11 @@ def stacking_weights(posterior: LMCPosterior, names: Sequence[str]) -> pd.DataFr
     rows: list[tuple[tuple[str, str, str], Array]] = []
     if isinstance(posterior, StackedPosterior):
         for d, found in enumerate(posterior.stack.unknown):
-            rows.append(((names[d], "", "any"), found.near))
+            if found.has_gaps:
+                rows.append(((names[d], "", "near"), found.near))
+                rows.append(((names[d], "", "far"), found.far))
+            else:
+                rows.append(((names[d], "", "any"), found.near))
         for (d, known), found in posterior.stack.known.items():
             others = ", ".join(names[e] for e in known)
             rows.append(((names[d], others, "near"), found.near))

@@ -137,7 +137,32 @@ def test_where_nothing_is_known_left_out_sites_decide(fitted):
         ]
         weights, _ = score_all(made.Y[read, d], [*near, None], scores.penalty, NEAR_READINGS)
         assert_allclose(found.near, weights, rtol=1e-6, atol=1e-9)
-        assert_array_equal(found.far, found.near)
+        assert found.has_gaps == (d == 1)
+        if d != 1:
+            assert_array_equal(found.far, found.near)
+
+
+def test_where_nothing_is_known_in_a_gap_the_other_outputs_are_left_out_too(fitted):
+    made, posterior = fitted
+    joint = posterior.with_transfer()
+    scores = LeftOutScores(joint, True, posterior.stack.n_parameters)
+    folds = pattern_folds(joint, TablePattern((1, (0, 2)), int((made.X[:, 0] < 0.4).sum()), True))
+    far = scores.joint_far([joint.model] * N_FOLDS, folds, [1], with_known=False)
+    read = np.flatnonzero(~np.isnan(made.Y[:, 1]))
+    x, labels = scaled_locations(joint, 1, 40)[read], folds[read]
+    apart = np.linalg.norm(x[:, None] - x, axis=-1)
+    distance = np.where(labels[:, None] == labels, np.inf, apart).min(axis=1)
+    at = read[distance >= np.median(distance)]
+    candidates = [
+        (table[0][at, 1], table[1][at, 1]) for table in (scores.own_far(np.stack(3 * [folds])), far)
+    ]
+    y = made.Y[at, 1]
+    factors = [inflated(y, moments) for moments in candidates]
+    candidates = [(m, f * v) for (m, v), f in zip(candidates, factors, strict=True)]
+    weights, _ = score_all(y, [*candidates, None], 0.0, FAR_READINGS)
+    found = posterior.stack.unknown[1]
+    assert_allclose(found.far, weights, rtol=1e-6, atol=1e-9)
+    assert_allclose(found.inflation, [*factors, 1.0], rtol=1e-6)
 
 
 def test_the_joint_model_is_refitted_without_the_readings_in_each_gap():
@@ -177,12 +202,12 @@ def test_refitted_models_are_used_in_the_folds_that_they_were_fitted_without():
         return made.ensemble((1 + len(tables)) * made.W[None])
 
     class Recorded(LeftOutScores):
-        def joint_far(self, models, folds, unknown):
+        def joint_far(self, models, folds, unknown, *, with_known=True):
             calls.append((models, folds, unknown))
-            return super().joint_far(models, folds, unknown)
+            return super().joint_far(models, folds, unknown, with_known=with_known)
 
     fit_stack(joint, Recorded(joint, True, 10), refit=refit)
-    assert sorted(unknown for _, _, unknown in calls) == [(1,), (2,)]
+    assert sorted(unknown for _, _, unknown in calls) == [(1,), (1,), (2,), (2,)]
     for models, folds, (d,) in calls:
         for fold, model in enumerate(models):
             number = round(float(model.weights[0, 0, 0, 0] / made.W[0, 0, 0])) - 2

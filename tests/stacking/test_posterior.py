@@ -46,8 +46,10 @@ def with_weights(posterior, near, far, distances=(0.02, 0.2), inflation=(2.0, 1.
     """The posterior with these weights for every pattern, and one regression."""
     weights = CandidateWeights(np.array(near), np.array(far), distances, np.array(inflation))
     patterns = [(d, known) for d in range(3) for known in subsets(d)]
+    nothing_known = replace(weights, near=np.array([0.6, 0.4, 0.0]), far=np.array([0.1, 0.9, 0.0]))
     stack = replace(
         posterior.stack,
+        unknown=(posterior.stack.unknown[0], nothing_known, posterior.stack.unknown[2]),
         known=dict.fromkeys(patterns, weights),
         regressions=dict.fromkeys(patterns, LINEAR),
     )
@@ -91,13 +93,17 @@ def by_hand(posterior, x, sample, include_noise):
         known = () if sample is None else tuple(np.flatnonzero(~np.isnan(sample[i])).tolist())
         for d in range(3):
             means, variances = [p[0][i, d] for p in parts], [p[1][i, d, d] for p in parts]
-            weights, factors = posterior.stack.unknown[d].near[:2], np.ones(2)
+            unit, read = location_unit(given, d, n), np.flatnonzero(table.observed[d])
+            others = np.flatnonzero(np.delete(table.observed, d, axis=0).any(axis=0))
+            distances = [
+                KDTree(table.x[at] / unit).query(x[[i]] / unit)[0] for at in (read, others)
+            ]
+            found = posterior.stack.unknown[d]
+            far = found.far_share(distances[0]) * (1 - found.far_share(distances[1]))
+            weights, factors = (part[:2, 0] for part in found.at(far))
             if known and d not in known:
                 found = posterior.stack.known[d, known]
-                unit = location_unit(given, d, n)
-                read = np.flatnonzero(table.observed[d])
-                distance = KDTree(table.x[read] / unit).query(x[i] / unit)[0]
-                far = found.far_share(np.array([distance]))
+                far = found.far_share(distances[0])
                 weights, factors = (part[:, 0] for part in found.at(far))
                 rows = regression_rows(given, (d, known), scaled_locations(given, d, n), read)
                 regression = Regression("matern12", LINEAR, rows, table.y[d, read])

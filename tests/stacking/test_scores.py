@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from emgpr.neighbours import pseudo_random_order
 from emgpr.stacking import scores as module
 from emgpr.stacking.scores import LeftOutScores
 from tests.simulated import lmc_posterior, world
@@ -93,6 +94,23 @@ def test_in_gaps_the_joint_model_is_the_one_fitted_without_them(made):
             mean, variance = expected(d, i)
             assert_allclose(found[0][i, d], mean, rtol=1e-6, atol=1e-8)
             assert_allclose(found[1][i, d], variance, rtol=1e-6)
+
+
+def test_in_gaps_the_outputs_known_at_the_site_can_be_left_out_too(made):
+    """Those at other sites of the fold remain: a third of the fold is predicted at a time."""
+    folds = np.arange(14) // 7
+    found = scores_of(made).joint_far(
+        [made.ensemble(made.W[None])] * 2, folds, [1], with_known=False
+    )
+    parts = np.empty(14, int)
+    parts[pseudo_random_order(made.X)] = np.arange(14) % module.N_PARTS
+    for i in np.flatnonzero(~np.isnan(made.Y[:, 1])):
+        Y = made.Y.copy()
+        Y[folds == folds[i], 1] = np.nan
+        Y[(folds == folds[i]) & (parts == parts[i])] = np.nan
+        mean, variance = predicted(lmc_posterior(made.table(Y)), made, 1, i)
+        assert_allclose(found[0][i, 1], mean, rtol=1e-6, atol=1e-8)
+        assert_allclose(found[1][i, 1], variance, rtol=1e-6)
 
 
 def test_the_penalty_is_the_number_of_parameters_per_reading(made):

@@ -16,13 +16,16 @@ MODELS = {
     "regression": "regression on these outputs",
 }
 OF_ONE_OUTPUT = {"own": "its own process"}
+NOTHING_IN_GAP = "nothing, in a gap"
 SITUATIONS = {
     "any": "At a location where nothing has been measured",
+    NOTHING_IN_GAP: "In a gap between readings of the output where nothing has been measured",
     "near": "Where other outputs have been measured, near readings of the output itself",
     "far": "Where other outputs have been measured, in a gap between readings of the output itself",
 }
 HEADS = {
     "any": "nothing measured",
+    NOTHING_IN_GAP: "nothing measured, in a gap",
     "near": "others measured, near own readings",
     "far": "others measured, in a gap",
 }
@@ -53,8 +56,8 @@ def transfer_statements(
         return ["All outputs are predicted from the readings of all outputs by one joint model."]
     outputs = select_outputs(model.output_names_, outputs)
     statements = []
-    for distance, where in SITUATIONS.items():
-        table = _at_distance(weights, distance, outputs)
+    for situation, where in SITUATIONS.items():
+        table = _in_situation(weights, situation, outputs)
         largest = table.idxmax(axis=1)
         parts = []
         for candidate, text in MODELS.items():
@@ -75,7 +78,9 @@ def transfer_table(
     if weights is None:
         return None
     outputs = select_outputs(model.output_names_, outputs)
-    tables = {distance: _at_distance(weights, distance, outputs) for distance in SITUATIONS}
+    tables = {situation: _in_situation(weights, situation, outputs) for situation in SITUATIONS}
+    if tables[NOTHING_IN_GAP].empty:  # as in most tables, there are no gaps
+        del tables[NOTHING_IN_GAP]
     rows = [
         (name(output), *(_cell(table, output) for table in tables.values())) for output in outputs
     ]
@@ -86,7 +91,10 @@ def transfer_table(
         "and gaps, they change gradually with the distance from the output's own readings."
     )
     return Table(
-        "Weights of the models that predict each output", ("output", *HEADS.values()), rows, note
+        "Weights of the models that predict each output",
+        ("output", *(HEADS[situation] for situation in tables)),
+        rows,
+        note,
     )
 
 
@@ -96,10 +104,17 @@ def _weights(model: MultiOutputGP | ReadingsGP) -> pd.DataFrame | None:
     return None if weights is None or weights.empty else weights
 
 
-def _at_distance(weights: pd.DataFrame, distance: str, outputs: Sequence[str]) -> pd.DataFrame:
-    """Return the weights at a distance, for the first set of known outputs of each output."""
-    table = weights[weights.index.get_level_values("distance") == distance]
-    table = table.groupby(level="output").first()
+def _in_situation(weights: pd.DataFrame, situation: str, outputs: Sequence[str]) -> pd.DataFrame:
+    """Return the weights in a situation, for the first set of known outputs of each output."""
+    distances = weights.index.get_level_values("distance")
+    nothing_known = weights.index.get_level_values("known") == ""
+    if situation == NOTHING_IN_GAP:
+        rows = nothing_known & (distances == "far")
+    elif situation == "any":
+        rows = nothing_known & (distances != "far")
+    else:
+        rows = ~nothing_known & (distances == situation)
+    table = weights[rows].groupby(level="output").first()
     return table.loc[[output for output in outputs if output in table.index]]
 
 

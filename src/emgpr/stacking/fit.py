@@ -104,22 +104,10 @@ class Stack:
         if self.couples_outputs:
             near[1] = scores.joint_given(pattern, at)
             far[1] = None if joint_far is None else _at(joint_far, at, d)
-        # At the edges of a gap, the own process is as good as near other readings.
         distance = _distances_to_folds(x[read], folds[read])[np.searchsorted(read, at)]
-        deep = distance >= np.median(distance)
-        far = [None if moments is None else _scored(moments, deep) for moments in far]
-        inflation = np.array([_inflation(y[deep], moments) for moments in far])
-        inflation[CANDIDATES.index("regression")] = 1.0
-        near_weights, near_scores = _weights(y, near, np.ones(3), scores.penalty, NEAR_READINGS)
-        far_weights, far_scores = _weights(y[deep], far, inflation, 0.0, FAR_READINGS)
+        of_near = _weights(y, near, np.ones(3), scores.penalty, NEAR_READINGS)
         self.regressions[pattern] = found.fitted  # before the weights, which refer to it
-        self.known[pattern] = CandidateWeights(
-            near_weights,
-            far_weights,
-            (typical_spacing(x[read]), float(np.median(distance[deep]))),
-            inflation,
-            np.stack([near_scores, far_scores]),
-        )
+        self.known[pattern] = _near_and_in_gaps(of_near, typical_spacing(x[read]), y, far, distance)
 
 
 def fit_stack(
@@ -137,35 +125,42 @@ def fit_stack(
     the joint model alone.
     """
     table, coupled = posterior.observations, scores.couples_outputs
-    outputs = [d for d in range(table.n_outputs) if d not in not_stacked]
+    D = table.n_outputs
+    outputs = [d for d in range(D) if d not in not_stacked]
     one = CandidateWeights.of_one("joint" if coupled else "own")
-    unknown = tuple(
-        _where_nothing_is_known(scores, d) if coupled and d in outputs else one
-        for d in range(table.n_outputs)
-    )
-    fixed = tuple(None if d in outputs else one for d in range(table.n_outputs))
-    stack = Stack(
-        table.n_sites, unknown, kernel, varying, coupled, scores.n_parameters, fixed=fixed
-    )
-    if table.n_outputs == 1:
-        return stack
+    unknown = [
+        _where_nothing_is_known(scores, d) if coupled and d in outputs else one for d in range(D)
+    ]
     patterns = [
-        table_pattern(table, d, scaled_locations(posterior, d, table.n_sites)) for d in outputs
+        table_pattern(table, d, scaled_locations(posterior, d, table.n_sites))
+        for d in (outputs if D > 1 else [])
     ]
     gaps = MadeGaps.in_table(posterior, patterns)
     models = []
     if coupled and refit is not None and gaps.folds:
         models = [refit(masked) for masked in gaps.masked(table)]
-    folds = np.zeros((table.n_outputs, table.n_sites), int)
+    folds = np.zeros((D, table.n_sites), int)
     for found in patterns:
         folds[found.pattern[0]] = gaps.of_pattern(posterior, found)
-    own_far, joint_far = scores.own_far(folds), dict[tuple[int, ...], Table]()
+    own_far = scores.own_far(folds)
+    joint_far, nothing_known = dict[tuple[int, ...], Table](), dict[tuple[int, ...], Table]()
     for shift, (group, of_group) in enumerate(gaps.folds.items() if models else ()):
         in_order = [models[(fold + shift) % N_FOLDS] for fold in range(N_FOLDS)]
         joint_far[group] = scores.joint_far(in_order, of_group, group)
+        nothing_known[group] = scores.joint_far(in_order, of_group, group, with_known=False)
+    for found in patterns:
+        d, group = found.pattern[0], unknown_outputs(found, D)
+        if found.in_gap and group in nothing_known:
+            unknown[d] = _nothing_known_in_gaps(
+                scores, d, unknown[d], folds[d], own_far, nothing_known[group]
+            )
+    fixed = tuple(None if d in outputs else one for d in range(D))
+    stack = Stack(
+        table.n_sites, tuple(unknown), kernel, varying, coupled, scores.n_parameters, fixed=fixed
+    )
     usable = KnownOutputs.in_table(table, scores.sites)
     for found in patterns:
-        (d, _), group = found.pattern, unknown_outputs(found, table.n_outputs)
+        (d, _), group = found.pattern, unknown_outputs(found, D)
         pattern = usable.reduce(found.pattern)
         pattern = pattern if pattern[1] else found.pattern
         stack.add(scores, pattern, folds[d], own_far, joint_far.get(group))
@@ -239,6 +234,48 @@ def _where_nothing_is_known(scores: LeftOutScores, d: int) -> CandidateWeights:
     near = [_at(scores.own_near, at, d), _at(scores.joint_near, at, d), None]
     weights, found = _weights(table.y[d, at], near, np.ones(3), scores.penalty, NEAR_READINGS)
     return CandidateWeights(weights, weights, log_scores=np.stack([found, np.full(3, np.nan)]))
+
+
+def _nothing_known_in_gaps(
+    scores: LeftOutScores,
+    d: int,
+    found: CandidateWeights,
+    folds: Int[Array, " N"],
+    own_far: Table,
+    joint_far: Table,
+) -> CandidateWeights:
+    """Add weights for gaps in an output, at locations between those of the other outputs."""
+    table = scores.observations
+    x = scaled_locations(scores.posterior, d, table.n_sites)
+    read = np.flatnonzero(table.observed[d])
+    at = read[np.isin(read, scores.sites)]
+    if len(at) < MIN_READINGS or table.constant[d]:
+        return found
+    distance = _distances_to_folds(x[read], folds[read])[np.searchsorted(read, at)]
+    far = [_at(own_far, at, d), _at(joint_far, at, d), None]
+    near = found.near, found.log_scores[0]
+    return _near_and_in_gaps(near, typical_spacing(x[read]), table.y[d, at], far, distance)
+
+
+def _near_and_in_gaps(
+    near: tuple[Float[Array, " 3"], Float[Array, " 3"]],
+    spacing: float,
+    y: Float[Array, " n"],
+    far: Sequence[tuple[Array, Array] | None],
+    distance: Float[Array, " n"],
+) -> CandidateWeights:
+    """Return weights and log densities near other readings, together with those in gaps.
+
+    The latter are fitted to readings predicted from those in other folds, at this distance.
+    """
+    # At the edges of a gap, the own process is as good as near other readings.
+    deep = distance >= np.median(distance)
+    far = [None if moments is None else _scored(moments, deep) for moments in far]
+    inflation = np.array([_inflation(y[deep], moments) for moments in far])
+    inflation[CANDIDATES.index("regression")] = 1.0
+    weights, log_scores = _weights(y[deep], far, inflation, 0.0, FAR_READINGS)
+    distances = spacing, float(np.median(distance[deep]))
+    return CandidateWeights(near[0], weights, distances, inflation, np.stack([near[1], log_scores]))
 
 
 def _weights(

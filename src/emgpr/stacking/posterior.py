@@ -1,5 +1,6 @@
 """The posterior in which every output is predicted by a mixture of candidate models."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
@@ -8,11 +9,12 @@ from scipy.spatial import KDTree
 
 from emgpr.observations import Observations
 from emgpr.parallel import DEFAULT_EXECUTION, Execution
-from emgpr.prediction import GaussianMixture, LMCPosterior, stack_components
+from emgpr.prediction import GaussianMixture, LMCPosterior
 from emgpr.regression import Regression, RegressionRows
 from emgpr.stacking.fit import Stack, regression_rows
 from emgpr.stacking.gaps import pattern_folds
 from emgpr.stacking.locations import location_unit, scaled_locations
+from emgpr.stacking.mixtures import diagonal, inflated_draws, mixture
 from emgpr.stacking.patterns import (
     KnownOutputs,
     Pattern,
@@ -96,7 +98,7 @@ class StackedPosterior(LMCPosterior):
                 part = posterior.predict_given(x, sample, include_noise, True, execution)
             parts.append(part)
         parts.append(self._regressions(x, sample, patterns, far, include_noise))
-        return _mixture(parts, weights, factors)
+        return mixture(parts, weights, factors)
 
     def sample_given(
         self,
@@ -117,7 +119,7 @@ class StackedPosterior(LMCPosterior):
             # Models of earlier versions must draw the same numbers as then.
             if weights[candidate].any() or self.stack.switches:
                 given = posterior, x, sample, n, rng, include_noise, execution
-                draws[candidate] = _inflated_draws(*given, np.sqrt(factors[candidate]))
+                draws[candidate] = inflated_draws(*given, np.sqrt(factors[candidate]))
         uniform = rng.uniform(size=(n, 1, self.n_outputs))
         drawn = np.full((n, len(x), self.n_outputs), np.nan)
         for candidate, values in draws.items():
@@ -166,7 +168,7 @@ class StackedPosterior(LMCPosterior):
                 mean[rows, d], variance[rows, d] = regression.leave_out(
                     sets[d, read], targets, far[rows, d]
                 )
-        return _mixture([*parts, _diagonal(mean, variance)], weights, factors)
+        return mixture([*parts, diagonal(mean, variance)], weights, factors)
 
     def _reduced(self, patterns: RowsOfPatterns) -> RowsOfPatterns:
         """Replace rare sets of known outputs by smaller ones; omit rows without a regression."""
@@ -225,33 +227,48 @@ class StackedPosterior(LMCPosterior):
         weights = np.empty((len(CANDIDATES), M, D))
         weights[...] = np.stack([w.near for w in self.stack.unknown], axis=-1)[:, None]
         factors, far = np.ones_like(weights), np.zeros((M, D))
+        no_pattern = np.ones((D, M), bool)
+        for (d, _), rows in patterns.items():
+            no_pattern[d, rows] = False
+        for d, found in enumerate(self.stack.unknown):
+            if found.has_gaps:
+                rows, others = np.flatnonzero(no_pattern[d]), np.delete(np.arange(D), d)
+                own = found.far_share(self._distances(d, [d], x[rows], left_out, rows))
+                # Far from the readings of all outputs, there is no gap.
+                other = found.far_share(self._distances(d, others, x[rows], left_out, rows))
+                far[rows, d] = own * (1 - other)
+                weights[:, rows, d], factors[:, rows, d] = found.at(far[rows, d])
         for (d, known), rows in patterns.items():
             found = self._fixed(d) or self.stack.known[d, known]
-            if found.distances[1] > found.distances[0]:
-                far[rows, d] = found.far_share(self._distances(d, x[rows], left_out, rows))
+            if found.has_gaps:
+                far[rows, d] = found.far_share(self._distances(d, [d], x[rows], left_out, rows))
             weights[:, rows, d], factors[:, rows, d] = found.at(far[rows, d])
         return weights, factors, far
 
     def _distances(
         self,
         d: int,
+        outputs: Sequence[int] | Int[Array, " E"],
         x: Float[Array, "m P"],
         left_out: tuple[Int[Array, "D N"], Int[Array, " M"]] | None,
         rows: Int[Array, " m"],
     ) -> Float[Array, " m"]:
-        """Return the distance from each location to the nearest reading of output d.
+        """Return the distance from each location to the nearest reading of these outputs.
 
-        If readings are left out, it is the nearest one in another set.
+        It is in units of output d. If readings of d are left out, it is the nearest one in another
+        set.
         """
         unit = location_unit(self, d, self.stack.n_sites)
-        read = np.flatnonzero(self.observations.observed[d])
+        observed = self.observations.observed[outputs]
+        read = np.flatnonzero(observed.any(axis=0))
         tree = KDTree(self.observations.x[read] / unit)
         if left_out is None:
             return np.asarray(tree.query(x / unit)[0])
         sets, at = left_out
         k = range(1, min(MAX_LEFT_OUT_NEIGHBOURS, len(read)) + 1)
         distance, nearest = tree.query(x / unit, k=k)
-        other = sets[d, read][nearest] != sets[d, at[rows]][:, None]
+        other = sets[outputs][:, read[nearest]] != sets[d, at[rows]][:, None]
+        other = (other & observed[:, read[nearest]]).any(axis=0)
         first = np.where(other.any(axis=1), other.argmax(axis=1), -1)
         return np.take_along_axis(distance, first[:, None], axis=1)[:, 0]
 
@@ -298,49 +315,7 @@ class StackedPosterior(LMCPosterior):
                 mean[rows, d], variance[rows, d] = regression.predict(
                     new, far[rows, d], include_noise=include_noise
                 )
-        return _diagonal(mean, variance)
-
-
-def _mixture(
-    parts: list[GaussianMixture | None],
-    weights: Float[Array, "3 M D"],
-    factors: Float[Array, "3 M D"],
-) -> GaussianMixture:
-    """Return the mixture of the candidates, without those whose weights are all zero."""
-    used = [c for c, part in enumerate(parts) if part is not None and weights[c].any()]
-    roots = np.sqrt(factors)
-    inflated = []
-    for c in used:
-        part, root = parts[c], roots[c]
-        assert part is not None
-        mean, cov = part.moments()
-        inflated.append(GaussianMixture(mean[None], (cov * root[:, :, None] * root[:, None])[None]))
-    return stack_components(inflated, weights[used], tuple(CANDIDATES[c] for c in used))
-
-
-def _inflated_draws(
-    posterior: LMCPosterior,
-    x: Float[Array, "M P"],
-    sample: Float[Array, "M D"] | None,
-    n: int,
-    rng: np.random.Generator,
-    include_noise: bool,
-    execution: Execution,
-    scale: Float[Array, "M D"],
-) -> Float[Array, "n M D"]:
-    """Draw joint samples whose deviations from the mean are multiplied by a scale."""
-    drawn = posterior.sample_given(x, sample, n, rng, include_noise, execution)
-    if (scale == 1.0).all():
-        return drawn
-    centre = posterior.predict_given(x, sample, include_noise, False, execution).mean.mean(axis=0)
-    return centre + scale * (drawn - centre)
-
-
-def _diagonal(mean: Float[Array, "M D"], variance: Float[Array, "M D"]) -> GaussianMixture:
-    """Return Gaussian distributions of independent outputs."""
-    cov = np.zeros((*variance.shape, variance.shape[-1]))
-    np.einsum("mdd->md", cov)[...] = variance
-    return GaussianMixture(mean[None], cov[None])
+        return diagonal(mean, variance)
 
 
 def _first(batches: tuple[Int[Array, " _"], ...], n: int) -> tuple[Int[Array, " _"], ...]:

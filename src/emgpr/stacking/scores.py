@@ -30,6 +30,7 @@ MAX_TEST_READINGS = 100  # of each output, if there are too many readings for an
 # rows, but at least MIN_NEIGHBOURS.
 MAX_EXACT = 1000
 MAX_NEIGHBOURS, MIN_NEIGHBOURS, MAX_ROWS = 16, 6, 128
+N_PARTS = 3  # of a fold, at which the known outputs are left out in turn
 
 
 @dataclass(frozen=True)
@@ -92,19 +93,30 @@ class LeftOutScores:
         models: Sequence[LMCModel],
         folds: Int[Array, " N"],
         unknown: Sequence[int],
+        *,
+        with_known: bool = True,
     ) -> Table:
         """Readings of the unknown outputs predicted from other folds and from known outputs.
 
-        `models[f]` was fitted without the readings of the unknown outputs in fold f.
+        `models[f]` was fitted without the readings of the unknown outputs in fold f. Unless
+        `with_known`, nothing is known at the same site: the known outputs are left out at the
+        predicted sites, at one part of the fold at a time.
         """
         table = self.observations
         labels = np.where(_rows(table.y, unknown), folds, -1)  # others are known
         mean, variance = np.full((2, table.n_sites, table.n_outputs), np.nan)
+        parts = np.zeros(table.n_sites, int)
+        if not with_known:
+            parts[pseudo_random_order(table.x)] = np.arange(table.n_sites) % N_PARTS
         for fold, model in enumerate(models):
-            sites = self.sites[folds[self.sites] == fold]
             joint = replace(self.joint, model=model, directions=None)
-            part = self._left_out(joint, labels, sites)
-            mean[sites], variance[sites] = part[0][sites], part[1][sites]
+            in_fold = self.sites[folds[self.sites] == fold]
+            for part in np.unique(parts[in_fold]):
+                sites, sets = in_fold[parts[in_fold] == part], labels.copy()
+                if not with_known:
+                    sets[:, sites] = fold
+                found = self._left_out(joint, sets, sites)
+                mean[sites], variance[sites] = found[0][sites], found[1][sites]
         return mean, variance
 
     @cached_property

@@ -36,6 +36,11 @@ class CandidateWeights:
         weights = np.array([float(name == candidate) for name in CANDIDATES])
         return cls(weights, weights)
 
+    @property
+    def has_gaps(self) -> bool:
+        """Whether the weights in gaps differ from those near readings."""
+        return self.distances[1] > self.distances[0] > 0
+
     def far_share(self, distance: Float[Array, " M"]) -> Float[Array, " M"]:
         """Return the share of the weights for gaps, between 0 and 1, at these distances.
 
@@ -44,7 +49,7 @@ class CandidateWeights:
         array([0. , 0. , 0.5, 1. ])
         """
         near, far = self.distances
-        if not far > near > 0:
+        if not self.has_gaps:
             return np.zeros(len(distance))
         scaled = np.log(np.maximum(distance, near) / near) / np.log(far / near)
         return np.minimum(scaled, 1.0)
