@@ -13,8 +13,6 @@ from emgpr import EMGPR, ICM, LMC, SLFM, IndependentGP, ModelFileError
 from emgpr.fitting.output_order import OutputOrder
 from emgpr.fitting.parameter_uncertainty import (
     average_covariance,
-    independent_directions,
-    independent_information,
     mean_covariance,
     with_parameter_uncertainty,
 )
@@ -92,22 +90,6 @@ def test_fixed_parameters_are_known(rng):
     assert not directions.W[:, 0, 1].any()
     assert directions.W[:, 0, 0].any()
     assert not directions.theta[:, 0].any()
-
-
-def test_the_information_of_separate_outputs_is_that_of_each_by_itself(rng):
-    made = world(rng, missing=0.2)
-    model = lmc_posterior(made).independent
-    F = independent_information(made.observations, model)
-    t = sum(kernel.n_dims for kernel in model.kernels)
-    assert F.shape == (t + 3 + 9, t + 3 + 9)
-    assert np.linalg.eigvalsh(F).min() > -1e-9
-    one = LMCModel(model.kernels[1:2], np.ones((1, 1, 1, 1)), model.noise[1:2, 1:2])
-    alone = independent_information(made.observations.output(1), one)
-    at = [model.kernels[0].n_dims, t + 1, t + 3 + 4]
-    assert_allclose(F[np.ix_(at, at)], alone, rtol=1e-9)
-    assert F[t, t + 1] == 0.0
-    directions = independent_directions(made.observations, model)
-    assert not directions.W[:, ~np.eye(3, dtype=bool)].any()
 
 
 def test_the_order_of_the_columns_is_restored(rng):

@@ -179,8 +179,8 @@ def test_derivatives_of_the_variances(rng, settings, device):
     x, step = np.vstack([rng.uniform(size=(4, 2)), made.X[:2]]), 1e-5
     (group,) = made.model.coupled_outputs()
     _, found = differentiate_group(
-        made.observations, x, made.model, 12, group, made.model.directions_of(group, directions),
-        of_variances=True, device=device,
+        made.observations, x, np.ones(2), 12, group,
+        made.model.directions_of(group, directions), of_variances=True, device=device,
     )  # fmt: skip
     for r in range(len(directions)):
         above, below = (

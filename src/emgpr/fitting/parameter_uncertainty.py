@@ -3,16 +3,21 @@
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from emgpr.arrays import inv
 from emgpr.covariance.vecchia_table import VecchiaTable
 from emgpr.kernels import distance_scales, kernel_matrices
-from emgpr.noise import NoiseParameters, output_variances
+from emgpr.noise import output_variances
 from emgpr.observations import Observations
 from emgpr.parallel import DEFAULT_EXECUTION, Execution
-from emgpr.prediction import LMCModel, LMCPosterior, ParameterDirections, principal_directions
-from emgpr.prediction.parameter_uncertainty import parameters_of
+from emgpr.prediction import (
+    LMCModel,
+    LMCPosterior,
+    ParameterDirections,
+    principal_directions,
+    separate_directions,
+)
 from emgpr.weights import ParameterVector
 
 Array = np.ndarray
@@ -70,20 +75,29 @@ def independent_directions(
     known_means: bool = False,
 ) -> ParameterDirections:
     """Return the directions of the parameters of a model in which latent d is that of output d."""
-    (W,) = model.weights
-    D = len(W)
-    information = independent_information(observations, model, execution)
-    free = np.ones(len(information), bool)
-    free[-W.size :] = np.repeat(np.eye(D, dtype=bool).ravel(), W.shape[2])
-    return principal_directions(
-        information, model, NoiseParameters(D, correlated=False), observations,
-        free=free, max_directions=DIRECTIONS_PER_OUTPUT * D, device=execution.device,
-        mean_covariance=None if known_means else mean_covariance(observations, model),
+    D = len(model.noise)
+    parts = [model.separate_output(d) for d in range(D)]
+    information = [
+        output_information(observations.output(d), part, execution) for d, part in enumerate(parts)
+    ]
+    variances = None
+    if not known_means:
+        sites = observations.subsample(MAX_MEAN_SITES)
+        tables = (observations.select_outputs(np.array([d])) for d in range(D))
+        found = [
+            mean_covariance(table, part, sites) for table, part in zip(tables, parts, strict=True)
+        ]
+        variances = np.ravel(found)
+    return separate_directions(
+        information, model, observations, mean_variances=variances,
+        max_directions=DIRECTIONS_PER_OUTPUT * D, device=execution.device,
     )  # fmt: skip
 
 
-def mean_covariance(observations: Observations, model: LMCModel) -> Float[Array, "D D"]:
-    """Return the posterior covariance of the means of the outputs.
+def mean_covariance(
+    observations: Observations, model: LMCModel, sites: Int[Array, " n"] | None = None
+) -> Float[Array, "D D"]:
+    """Return the posterior covariance of the means of the outputs; sites as in the next function.
 
     Outputs are standardised by the averages of their readings, which differ from the means of the
     processes by errors with the covariance V. With a prior whose covariance S is that of
@@ -92,7 +106,7 @@ def mean_covariance(observations: Observations, model: LMCModel) -> Float[Array,
     """
     varies = np.flatnonzero(~observations.constant)
     at = np.ix_(varies, varies)
-    V = average_covariance(observations, model)[at]
+    V = average_covariance(observations, model, sites)[at]
     S = np.diag(output_variances(observations)[varies])
     posterior = V @ inv(V + S) @ S
     found = np.zeros_like(model.noise)
@@ -100,14 +114,15 @@ def mean_covariance(observations: Observations, model: LMCModel) -> Float[Array,
     return found
 
 
-def average_covariance(observations: Observations, model: LMCModel) -> Float[Array, "D D"]:
+def average_covariance(
+    observations: Observations, model: LMCModel, sites: Int[Array, " n"] | None = None
+) -> Float[Array, "D D"]:
     """Return the covariance of the average readings of the outputs under a model.
 
-    It is large for few readings, and for readings that are correlated over long distances.
+    It is large for few readings, and for readings that are correlated over long distances. The
+    correlation is computed from some `sites`, by default from a subsample.
     """
-    table = observations
-    if observations.n_sites > MAX_MEAN_SITES:
-        table = observations.at(observations.subsample(MAX_MEAN_SITES))
+    table = observations.at(observations.subsample(MAX_MEAN_SITES) if sites is None else sites)
     observed = table.observed.astype(float)
     weights = observed / np.maximum(observed.sum(axis=1, keepdims=True), 1.0)
     K = kernel_matrices(list(model.kernels), table.x)
@@ -118,25 +133,16 @@ def average_covariance(observations: Observations, model: LMCModel) -> Float[Arr
     return cov + model.noise * both / np.outer(n_readings, n_readings)
 
 
-def independent_information(
-    observations: Observations, model: LMCModel, execution: Execution = DEFAULT_EXECUTION
+def output_information(
+    table: Observations, model: LMCModel, execution: Execution = DEFAULT_EXECUTION
 ) -> Float[Array, "p p"]:
-    """Return the information in each output's readings about its kernel, noise and weight."""
-    (W,), t = model.weights, sum(kernel.n_dims for kernel in model.kernels)
-    D = len(W)
-    weights = t + D + np.arange(W.size).reshape(W.shape)
-    information = np.zeros((t + D + W.size,) * 2)
-    for d, kernel in enumerate(model.kernels):
-        table = observations.outputs([d])
-        rows = np.arange(table.n_sites)
-        chosen = rows if len(rows) <= MAX_SITES else table.subsample(MAX_SITES)
-        blocks = VecchiaTable.from_sites(
-            table, (kernel,), N_NEIGHBOURS, distance_scales([kernel], table.x.shape[1]), chosen,
-            execution=execution,
-        )  # fmt: skip
-        noise = model.noise[d : d + 1, d : d + 1]
-        found = blocks.information(kernel.theta, W[d : d + 1, d : d + 1], noise, noise[None])
-        own = parameters_of(model.kernels, np.array([d]))
-        at = np.concatenate([own, [t + d], weights[d, d]])
-        information[np.ix_(at, at)] = found * len(rows) / len(chosen)
-    return information
+    """Return the information in the readings of one output about its kernel, noise and weights."""
+    rows = np.arange(table.n_sites)
+    chosen = rows if len(rows) <= MAX_SITES else table.subsample(MAX_SITES)
+    (W,), (kernel,) = model.weights, model.kernels
+    blocks = VecchiaTable.from_sites(
+        table, (kernel,), N_NEIGHBOURS, distance_scales([kernel], table.x.shape[1]), chosen,
+        execution=execution,
+    )  # fmt: skip
+    information = blocks.information(kernel.theta, W, model.noise, model.noise[None])
+    return information * len(rows) / len(chosen)

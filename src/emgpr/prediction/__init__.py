@@ -27,6 +27,7 @@ from emgpr.prediction.neighbours import (
 from emgpr.prediction.parameter_uncertainty import ParameterDirections
 from emgpr.prediction.posterior import GaussianMixture, Posterior, stack_components
 from emgpr.prediction.principal_directions import principal_directions
+from emgpr.prediction.separate_directions import separate_directions
 
 __all__ = [
     "Conditioning",
@@ -57,6 +58,7 @@ __all__ = [
     "principal_directions",
     "sample_each_location",
     "sample_gaussian",
+    "separate_directions",
     "stack_components",
     "transport_map",
 ]

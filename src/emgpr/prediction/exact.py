@@ -85,6 +85,11 @@ class LMCModel:
         """Coregionalisation matrices W_q W_qᵀ of every member."""
         return coregionalization(self.weights)
 
+    @cached_property
+    def n_dims(self) -> list[int]:
+        """Number of log hyper-parameters of each kernel."""
+        return [kernel.n_dims for kernel in self.kernels]
+
     @property
     def n_members(self) -> int:
         """Number of ensemble members, L."""
@@ -99,9 +104,17 @@ class LMCModel:
         """Return the model with the weights of these members only."""
         return LMCModel(self.kernels, self.weights[list(which)], self.noise)
 
+    def separate_output(self, d: int) -> "LMCModel":
+        """Return the model of output d and latent process d only."""
+        at = slice(d, d + 1)
+        return LMCModel(self.kernels[at], self.weights[:, at, at], self.noise[at, at])
+
     def prior_covariance(self, x: Float[Array, "M P"]) -> Float[Array, "L M D D"]:
         """Return the prior covariance of the signals at each location."""
-        return prior_covariance(self.B, np.stack([kernel.diag(x) for kernel in self.kernels]))
+        prior = np.zeros((self.n_members, len(x), *self.noise.shape))
+        for group in self.coupled_outputs():
+            prior[:, :, group.outputs[:, None], group.outputs] = group.prior_covariance(x)
+        return prior
 
     def coupled_outputs(self) -> Iterator[CoupledOutputs]:
         """Yield groups of coupled outputs, such that different groups are independent.
@@ -109,13 +122,14 @@ class LMCModel:
         Predicting each group separately is exact and much faster. Without transfer, each output is
         a group of its own.
         """
-        strength = np.abs(self.B).max(axis=0)
-        coupled = strength.sum(axis=0) + np.abs(self.noise) > 0
+        strength = np.abs(self.weights)
+        by_output = np.moveaxis(strength, 2, 0).reshape(len(self.noise), -1)
+        coupled = by_output @ by_output.T + np.abs(self.noise) > 0
         n, label = connected_components(coupled, directed=False)
         for group in range(n):
             d = np.flatnonzero(label == group)
-            q = np.flatnonzero(strength[:, d][..., d].any(axis=(1, 2)))
-            B = self.B[:, q][:, :, d][..., d]
+            q = np.flatnonzero(strength[:, :, d].any(axis=(0, 2, 3)))
+            B = coregionalization(self.weights[:, q][:, :, d])
             yield CoupledOutputs(d, q, [self.kernels[i] for i in q], B, self.noise[np.ix_(d, d)])
 
     def directions_of(
@@ -124,7 +138,7 @@ class LMCModel:
         """Return the changes of the parameters of a group; None if there are no directions."""
         if directions is None or not len(directions):
             return None
-        return directions.restrict(self.kernels, self.weights[0], group.latents, group.outputs)
+        return directions.restrict(self.n_dims, self.weights[0], group.latents, group.outputs)
 
     def predict_groups(
         self, n_locations: int, predict: Callable[[CoupledOutputs], tuple[Array, Array]]

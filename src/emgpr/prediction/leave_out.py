@@ -180,11 +180,12 @@ def left_out_parameter_covariance(
     The model must have one member.
     """
     found = np.zeros((len(x), *model.noise.shape))
+    scale = distance_scales(model.kernels, x.shape[1])
     for group in model.coupled_outputs():
         changes, d = model.directions_of(group, for_readings(directions, True)), group.outputs
         if changes is not None:
             cov, slopes = differentiate_group(
-                observations, x, model, n_neighbours, group, changes, other_sites=True,
+                observations, x, scale, n_neighbours, group, changes, other_sites=True,
                 device=device,
             )  # fmt: skip
             found[:, d[:, None], d] = changes.increase(cov, slopes, group.noise) - cov

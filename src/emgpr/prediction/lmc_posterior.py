@@ -242,7 +242,8 @@ class LMCPosterior:
             drawn = fixed._sample_signals(x, n, rng, execution)
             slopes = self._mean_derivatives(x, self.directions, execution.device)
             known = fixed._signals(x, True, execution)
-            return self.directions.perturb(drawn, known, slopes, self.model.noise, rng)
+            groups = [group.outputs for group in self.model.coupled_outputs()]
+            return self.directions.perturb(drawn, known, slopes, self.model.noise, groups, rng)
         L, M, D = self.model.n_members, len(x), self.n_outputs
         chosen = rng.integers(L, size=n)
         if not keeps_members(self.combine):

@@ -124,11 +124,12 @@ def mean_derivatives_from_neighbours(
     The model must have one member.
     """
     found = np.zeros((len(x), len(model.noise), len(directions)))
+    scale = distance_scales(model.kernels, x.shape[1])
     for group in model.coupled_outputs():
         changes = model.directions_of(group, directions)
         if changes is not None:
             _, found[:, group.outputs] = differentiate_group(
-                observations, x, model, n_neighbours, group, changes, device=device
+                observations, x, scale, n_neighbours, group, changes, device=device
             )
     return found
 
@@ -136,7 +137,7 @@ def mean_derivatives_from_neighbours(
 def differentiate_group(
     observations: Observations,
     x: Float[Array, "M P"],
-    model: LMCModel,
+    scale: Float[Array, " P"],
     n_neighbours: int,
     group: CoupledOutputs,
     changes: Changes,
@@ -147,10 +148,10 @@ def differentiate_group(
 ) -> tuple[Float[Array, "M d d"], Float[Array, "M d r"]]:
     """Return a group's covariances for fixed parameters, and the derivatives of its means.
 
-    With `other_sites`, readings at the same location are not used. With `of_variances`, the
+    Distances are relative to `scale`. With `other_sites`, readings at the same location are not
+    used. With `of_variances`, the
     derivatives are those of the variances of the signals.
     """
-    scale = distance_scales(model.kernels, x.shape[1])
     table, nearest = _prepare(observations, group, scale, _Nearest)
     search = _OtherSites(nearest, table.x) if other_sites else nearest
     conditional = _Conditional(table.to(device), search, group, device, 0, changes, of_variances)

@@ -29,7 +29,7 @@ over locations. If readings with noise variance σ² are predicted, the same hol
 logarithm has the variance τ² v² / (v + σ²)², so that v increases by about τ² v² / (v + σ²) only.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -47,7 +47,11 @@ DIFFERENCE_STEP = 1e-7  # of log hyper-parameters; the error of forward differen
 
 @dataclass(frozen=True)
 class ParameterDirections:
-    """Directions δ_r of the parameters of a model with one member, such that C = Σ_r δ_r δ_rᵀ."""
+    """Directions δ_r of the parameters of a model with one member, such that C = Σ_r δ_r δ_rᵀ.
+
+    Different groups of coupled outputs are independent: C has a block for each group, and δ_r
+    contains the r-th direction of every group.
+    """
 
     theta: Float[np.ndarray, "r t"]  # log hyper-parameters of all kernels
     W: Float[np.ndarray, "r Q D k"]
@@ -66,29 +70,34 @@ class ParameterDirections:
         signals: GaussianMixture,
         slopes: Float[np.ndarray, "M D r"],
         noise: Float[np.ndarray, "D D"],
+        groups: Iterable[Int[np.ndarray, " d"]],
         rng: np.random.Generator,
     ) -> Float[np.ndarray, "n M D"]:
         """Add the uncertainty of the parameters to samples of signals for fixed parameters.
 
         `signals` is their distribution, and `slopes` contains the derivatives of their means.
+        `groups` are the groups of coupled outputs.
         """
         factor = inflation_factors(self, signals.cov, noise)
         drawn = signals.mean + factor * (drawn - signals.mean)
-        return drawn + np.einsum("mdr,nr->nmd", slopes, rng.normal(size=(len(drawn), len(self))))
+        for d in groups:
+            steps = rng.normal(size=(len(drawn), len(self)))
+            drawn[..., d] += np.einsum("mdr,nr->nmd", slopes[:, d], steps)
+        return drawn
 
     def restrict(
         self,
-        kernels: Sequence[Kernel],
+        n_dims: Sequence[int],
         W: Float[np.ndarray, "Q D k"],
         latents: Int[np.ndarray, " q"],
         outputs: Int[np.ndarray, " d"],
     ) -> "GroupDirections":
         """Return the changes of the parameters of these outputs along the directions.
 
-        `kernels` and `W` are those of the model, and `latents` are its latent processes with
-        weights for these outputs.
+        `n_dims` are the numbers of log hyper-parameters of the model's kernels, `W` are its
+        weights, and `latents` are its latent processes with weights for these outputs.
         """
-        theta = self.theta[:, parameters_of(kernels, latents)]
+        theta = self.theta[:, parameters_of(n_dims, latents)]
         at = np.ix_(latents, outputs)
         half = self.W[:, latents[:, None], outputs] @ np.swapaxes(W[at], -1, -2)
         noise = self.noise[:, outputs[:, None], outputs]
@@ -104,7 +113,7 @@ class ParameterDirections:
     ) -> "ParameterDirections":
         """Return the directions for latent processes and outputs in another order."""
         return ParameterDirections(
-            self.theta[:, parameters_of(kernels, latents)],
+            self.theta[:, parameters_of([kernel.n_dims for kernel in kernels], latents)],
             self.W[:, latents][:, :, outputs],
             self.noise[:, outputs[:, None], outputs],
             self.mean[:, outputs],
@@ -230,14 +239,15 @@ def inflation_factors(
     return np.sqrt(np.maximum(inflation, directions.inflation - ratio))
 
 
-def parameters_of(kernels: Sequence[Kernel], which: Int[np.ndarray, " q"]) -> Int[np.ndarray, " t"]:
+def parameters_of(n_dims: Sequence[int], which: Int[np.ndarray, " q"]) -> Int[np.ndarray, " t"]:
     """Return the positions of the parameters of some kernels among those of all kernels.
 
-    >>> from sklearn.gaussian_process.kernels import RBF
-    >>> parameters_of([RBF([1.0, 1.0]), RBF(1.0)], np.array([1, 0]))
+    `n_dims` are the numbers of parameters of all kernels.
+
+    >>> parameters_of([2, 1], np.array([1, 0]))
     array([2, 0, 1])
     """
-    owner = np.repeat(np.arange(len(kernels)), [kernel.n_dims for kernel in kernels])
+    owner = np.repeat(np.arange(len(n_dims)), n_dims)
     return np.concatenate([np.arange(0), *(np.flatnonzero(owner == q) for q in which)])
 
 

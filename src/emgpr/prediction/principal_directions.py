@@ -14,6 +14,7 @@ derivatives of the variances with respect to all parameters.
 """
 
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -66,30 +67,67 @@ def principal_directions(
     of a model with one member, in this order. Parameters that are not `free` are known. The means
     of the outputs are known unless `mean_covariance`, their posterior covariance, is given.
     """
-    J, of_variances = _relative_derivatives(model, noise, observations, device)
-    (W,) = model.weights
+    scale = distance_scales(model.kernels, observations.x.shape[1])
+    x = locations_of_derivatives(observations, scale)
+    every = every_direction(
+        information, model, noise, observations, x, scale, free, mean_covariance, device
+    )
+    return every.leading(min(every.enough(), max_directions), model, noise)
+
+
+class EveryDirection(NamedTuple):
+    """All directions C^½ V, in the order of their singular values."""
+
+    values: Float[Array, " r"]
+    explained: Float[Array, "D r"]  # of each output's variance due to the parameters
+    changes: Float[Array, "r p"]  # of the parameters, then of the means
+    inflation: Float[Array, " D"]
+
+    def enough(self) -> int:
+        """Return the number of directions that explain the variance of every output."""
+        if not self.values.any():
+            return 0
+        # For each output, since one with little signal could dominate the sum over all outputs.
+        share = np.cumsum(self.explained, axis=1)
+        return int((share < EXPLAINED * share[:, -1:]).sum(axis=1).max()) + 1
+
+    def leading(self, r: int, model: LMCModel, noise: NoiseParameters) -> ParameterDirections:
+        """Return the first r directions."""
+        (W,), D = model.weights, len(model.noise)
+        first = sum(model.n_dims)
+        last = self.changes.shape[1] - D
+        theta, nu, of_W, mean = np.split(
+            self.changes[:r], [first, first + noise.size, last], axis=1
+        )
+        half = 0.5 * np.tensordot(nu, noise.derivatives(noise.vector(model.noise)), axes=1)
+        of_noise = half + np.swapaxes(half, 1, 2)  # exactly symmetric, whatever the rounding errors
+        return ParameterDirections(theta, of_W.reshape(r, *W.shape), of_noise, mean, self.inflation)
+
+
+def every_direction(
+    information: Float[Array, "p p"],
+    model: LMCModel,
+    noise: NoiseParameters,
+    observations: Observations,
+    x: Float[Array, "M P"],
+    scale: Float[Array, " P"],
+    free: Bool[Array, " p"] | None,
+    mean_covariance: Float[Array, "D D"] | None,
+    device: str,
+) -> EveryDirection:
+    """Return all directions, and the inflation of variances, computed at locations x."""
+    J, of_variances = _relative_derivatives(model, noise, observations, x, scale, device)
     D = len(model.noise)
     V = np.zeros((D, D)) if mean_covariance is None else mean_covariance
-    root = _covariance_root(information, W.size, free)
+    root = _covariance_root(information, model.weights[0].size, free)
     of_log_variances = ((of_variances @ root) ** 2).sum(axis=-1)
     inflation = np.exp(np.minimum(of_log_variances, MAX_LOG_VARIANCE)).mean(axis=0)
     root = block_diag(root, _root(V))
     U, values, Vt = svd(J.reshape(-1, len(root)) @ root)
     # The sign of a direction is arbitrary; it must not depend on the decomposition.
     Vt = Vt * np.where((U**3).sum(axis=0) < 0, -1.0, 1.0)[:, None]
-    # For each output, since one with little signal could dominate the sum over all outputs.
-    share = np.cumsum(((U * values).reshape(*J.shape[:2], -1) ** 2).sum(axis=0), axis=1)
-    enough = int((share < EXPLAINED * share[:, -1:]).sum(axis=1).max()) + 1 if values.any() else 0
-    r = min(enough, max_directions)
-    directions = Vt[:r] @ root
-    first = sum(kernel.n_dims for kernel in model.kernels)
-    theta, nu, of_W, mean = np.split(
-        directions, [first, first + noise.size, len(information)], axis=1
-    )
-    half = 0.5 * np.tensordot(nu, noise.derivatives(noise.vector(model.noise)), axes=1)
-    of_noise = half + np.swapaxes(half, 1, 2)  # exactly symmetric, whatever the rounding errors
-    of_W = of_W.reshape(r, *W.shape)
-    return ParameterDirections(theta, of_W, of_noise, mean, inflation)
+    explained = ((U * values).reshape(*J.shape[:2], -1) ** 2).sum(axis=0)
+    return EveryDirection(values, explained, Vt @ root, inflation)
 
 
 def _root(covariance: Float[Array, "D D"]) -> Float[Array, "D D"]:
@@ -113,26 +151,30 @@ def _covariance_root(
 
 
 def _relative_derivatives(
-    model: LMCModel, noise: NoiseParameters, observations: Observations, device: str
+    model: LMCModel,
+    noise: NoiseParameters,
+    observations: Observations,
+    x: Float[Array, "M P"],
+    scale: Float[Array, " P"],
+    device: str,
 ) -> tuple[Float[Array, "M D r"], Float[Array, "M D p"]]:
-    """Return the derivatives of predicted means and of log variances of the signals.
+    """Return the derivatives of predicted means and of log variances of the signals at x.
 
     Those of the means are relative to the standard deviations. Their last D parameters are the
     means of the outputs, on which the variances do not depend.
     """
-    x = _locations(observations, distance_scales(model.kernels, observations.x.shape[1]))
     (W,), D = model.weights, len(model.noise)
     basis = noise.derivatives(noise.vector(model.noise))
-    t, c = sum(kernel.n_dims for kernel in model.kernels), len(basis)
+    t, c = sum(model.n_dims), len(basis)
     weights = t + c + np.arange(W.size).reshape(W.shape)
     J, of_variances = np.zeros((2, len(x), D, t + c + W.size + D))
     for group in model.coupled_outputs():
         q, d = group.latents, group.outputs
         at = np.ix_(q, d)
-        own = parameters_of(model.kernels, q)
+        own = parameters_of(model.n_dims, q)
         changes = ParameterBasis(len(own), W[at], basis[:, d[:, None], d])
         find = partial(
-            differentiate_group, observations, x, model, N_NEIGHBOURS, group, changes,
+            differentiate_group, observations, x, scale, N_NEIGHBOURS, group, changes,
             other_sites=True, device=device,
         )  # fmt: skip
         cov, slopes = find()
@@ -147,7 +189,9 @@ def _relative_derivatives(
     return J, of_variances[..., : t + c + W.size]
 
 
-def _locations(observations: Observations, scale: Float[Array, " P"]) -> Float[Array, "M P"]:
+def locations_of_derivatives(
+    observations: Observations, scale: Float[Array, " P"]
+) -> Float[Array, "M P"]:
     """Return sites that are spread over the region, and points halfway to the nearest site."""
     x = observations.x / scale
     sites = spread_order(x)[:N_SITES]
