@@ -18,6 +18,7 @@ from emgpr.parameter_checks import (
     check_count,
     check_kernel,
     check_options,
+    check_single_kernel,
     check_transform,
     is_auto,
     kernels_per_output,
@@ -138,6 +139,14 @@ BAD_KERNELS = {
 def test_a_list_of_kernels_has_kernels_or_their_names(kernel):
     with pytest.raises(ValueError, match=r"is not a scikit-learn kernel.*one of 'rbf', or a list"):
         check_kernel(["rbf", kernel], ("auto", "rbf"))
+
+
+def test_a_parameter_for_one_kernel_takes_no_list():
+    for kernel in (None, "rbf", RBF()):
+        check_single_kernel("weight_kernel", kernel, ("rbf",))
+    for kernel in ("auto", [RBF()]):
+        with pytest.raises(ValueError, match=r"^weight_kernel=.*one of 'rbf', or None.$"):
+            check_single_kernel("weight_kernel", kernel, ("rbf",))
 
 
 @pytest.mark.parametrize("case", BAD_KERNELS)

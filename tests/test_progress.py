@@ -24,6 +24,13 @@ def test_a_counter_shows_how_far_work_has_come(capsys):
     assert shown.out == ""
 
 
+def test_work_of_size_zero_shows_nothing(capsys):
+    with progress_counter(0, "Refining", verbose=1):
+        pass
+    assert list(with_progress([], 0, "Letters")) == []
+    assert capsys.readouterr().err == ""
+
+
 def test_an_error_passes_through_a_counter():
     for verbose in (0, 1):
         with pytest.raises(KeyError), progress_counter(7, "Refining", verbose=verbose):

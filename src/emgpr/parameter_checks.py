@@ -115,24 +115,39 @@ def check_kernel(given: Kernels, names: tuple[str, ...]) -> None:
     names = tuple(name for name in names if not (listed and is_auto(name)))
     kernels: Sequence[Any] = given if isinstance(given, list | tuple) else [given]
     for kernel in kernels:
-        named = isinstance(kernel, str) and kernel in names
-        if not isinstance(kernel, Kernel) and not named and (listed or kernel is not None):
-            raise ValueError(
-                f"kernel={kernel!r} is not a scikit-learn kernel; expected a kernel such as "
-                "sklearn.gaussian_process.kernels.Matern(nu=1.5), one of "
-                f"{', '.join(map(repr, names))}, or a list of kernels."
-            )
-        if isinstance(kernel, Kernel):
-            _check_hyperparameters(kernel)
+        if listed or kernel is not None:
+            _check_kernel("kernel", kernel, names, ", or a list of kernels")
 
 
-def _check_hyperparameters(kernel: Kernel) -> None:
-    """Raise ValueError if a parameter of a kernel has an impossible value or impossible bounds."""
+def check_single_kernel(name: str, kernel: Any, names: tuple[str, ...]) -> None:
+    """Raise an error unless the parameter `name` is a kernel, one of `names`, or None."""
+    if kernel is not None:
+        _check_kernel(name, kernel, names, ", or None")
+
+
+def _check_kernel(parameter: str, kernel: Any, names: tuple[str, ...], otherwise: str) -> None:
+    """Raise ValueError unless this is a kernel with possible parameters, or one of `names`."""
+    if isinstance(kernel, Kernel):
+        _check_hyperparameters(parameter, kernel)
+    elif not (isinstance(kernel, str) and kernel in names):
+        raise ValueError(
+            f"{parameter}={kernel!r} is not a scikit-learn kernel; expected a kernel such as "
+            "sklearn.gaussian_process.kernels.Matern(nu=1.5), one of "
+            f"{', '.join(map(repr, names))}{otherwise}."
+        )
+
+
+def _check_hyperparameters(given: str, kernel: Kernel) -> None:
+    """Raise ValueError if a parameter of a kernel has an impossible value or impossible bounds.
+
+    `given` is the name of the parameter of the estimator.
+    """
     params = kernel.get_params()
     if any(isinstance(part, CompoundKernel) for part in (kernel, *params.values())):
         raise ValueError(
-            "kernel contains a CompoundKernel, which is several kernels in one; expected a single "
-            "covariance function. Pass a list of kernels, one for each latent process, or add them."
+            f"{given} contains a CompoundKernel, which is several kernels in one; expected a "
+            "single covariance function. Pass a list of kernels, one for each latent process, "
+            "or add them."
         )
     for parameter in kernel.hyperparameters:
         value, attribute = params[parameter.name], parameter.name.rsplit("__", 1)[-1]
@@ -145,17 +160,17 @@ def _check_hyperparameters(kernel: Kernel) -> None:
         if not _all_between(value, low, np.finfo(float).max):
             sign = "positive numbers" if positive else "numbers of at least 0"
             raise ValueError(
-                f"kernel has {parameter.name}={value!r}; expected finite "
+                f"{given} has {parameter.name}={value!r}; expected finite "
                 f"{sign if not_negative else 'numbers'}."
             )
         if not parameter.fixed and not _are_bounds(parameter.bounds):
             raise ValueError(
-                f"kernel has {parameter.name}_bounds={parameter.bounds.tolist()!r}; expected the "
+                f"{given} has {parameter.name}_bounds={parameter.bounds.tolist()!r}; expected the "
                 'lowest and the highest value, such as (0.1, 10), or "fixed".'
             )
     for name, value in params.items():
         if name.rsplit("__", 1)[-1] == "nu" and not _all_between(value, 1e-9, np.inf):
-            raise ValueError(f"kernel has {name}={value!r}; expected a positive number.")
+            raise ValueError(f"{given} has {name}={value!r}; expected a positive number.")
 
 
 def _all_between(value: Any, low: float, high: float) -> bool:

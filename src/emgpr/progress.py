@@ -29,8 +29,11 @@ def with_progress(
 
 @contextmanager
 def progress_counter(total: int, label: str, verbose: int = 1) -> Iterator[Callable[[], None]]:
-    """Show a progress bar on stderr if verbose; each call of the yielded function advances it."""
-    if not verbose:
+    """Show a progress bar on stderr if verbose; each call of the yielded function advances it.
+
+    There is no bar if the total is zero.
+    """
+    if not verbose or not total:
         yield lambda: None
         return
     from rich import progress

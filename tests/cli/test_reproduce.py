@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import emgpr.datasets
+from emgpr import __version__
 from emgpr.experiments import atms, choices, choices_results, jura, rules, truth
 from emgpr.experiments.rows import read
 
@@ -79,9 +80,23 @@ def test_an_interrupted_study_says_how_to_resume(jura_fits, monkeypatch):
     )
 
 
-def test_a_damaged_file_of_rows(jura_fits, tmp_path):
+@pytest.mark.slow
+def test_results_of_this_version_and_of_these_fits_are_counted(jura_fits, tmp_path):
+    rows = tmp_path / "out" / "rows.jsonl"
+    rows.parent.mkdir()
+    job = jura.jobs(restarts=1, figure_restarts=2)[0]
+    result = jura.work(job) | job
+    rows.write_text(json.dumps(result | {"version": "0.0.1"}) + "\n")
+    assert "which are not run again" not in succeed(*JURA).stderr
+    rows.write_text(json.dumps(result | {"version": __version__}) + "\n")
+    said = "out/rows.jsonl contains the results of 1 fit, which is not run again."
+    assert said in succeed(*JURA).stderr
+
+
+@pytest.mark.parametrize("line", ["mae = 0.4", "5"])
+def test_a_damaged_file_of_rows(jura_fits, tmp_path, line):
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "rows.jsonl").write_text("mae = 0.4\n")
+    (tmp_path / "out" / "rows.jsonl").write_text(f"{line}\n")
     assert "Line 1 of" in refuse(3, *JURA)
     result = invoke("--traceback", *JURA)
     assert result.stderr.startswith("Traceback")
@@ -117,6 +132,7 @@ def test_atms_prints_both_tables(swath, tmp_path):
     assert "Mean squared error" in result.stdout
     assert "Mean absolute error" in result.stdout
     assert "0.06282 (2.7e-03)" in result.stdout
+    assert "of 60 fits, which are not run again" in succeed(*ATMS, "--experiments", 2).stderr
     results = json.loads(succeed(*ATMS, "--experiments", 2, "--json").stdout)
     assert [entry["method"] for entry in results["mae"]] == list(atms.METHODS)
 

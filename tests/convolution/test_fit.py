@@ -7,6 +7,8 @@ from sklearn.gaussian_process.kernels import RBF
 
 from emgpr.convolution import ConvolutionParameters, ConvolvedCovariance, fit_convolution
 from emgpr.convolution import fit as module
+from emgpr.convolution.fit import SearchResult, describe_end
+from emgpr.convolution.parameters import ConvolutionVector
 from emgpr.latents import Latent
 from emgpr.observations import Observations
 from emgpr.parallel import Execution
@@ -87,8 +89,33 @@ def test_noise_at_its_bound_is_reported(rng):
     x = np.linspace(0, 1, 30)[:, None]
     table = Observations.from_table(x, np.hstack([np.sin(6 * x), np.cos(6 * x)]))
     found = fit_convolution(table, 1, own_processes=True, n_restarts=1, rng=rng, names=["a", "b"])
-    assert "a bound of" in found.message
-    assert "the noise of output 'a'" in found.message
+    assert "the noise of output 'a' ended at its lower bound (1e-08, 100)" in found.message
+    assert "the readings appear to be free of noise" in found.message
+
+
+LATENT = "the length-scale of latent process 0 ended at its upper bound (0.1, 20)"
+OWN = "the length-scale of the own process of output {!r} ended at its lower bound (0.1, 20)"
+TREND = ": the process hardly varies over the region, or follows a trend"
+UNCORRELATED = ": the process appears to be uncorrelated between sites"
+
+
+@pytest.mark.parametrize(
+    ("part", "at", "message"),
+    [
+        (0, "upper", LATENT + TREND),
+        (0, "lower", ""),
+        (1, "lower", ""),
+        (2, "lower", "; ".join(OWN.format(name) + UNCORRELATED for name in "ab")),
+    ],
+)
+def test_a_bound_is_named_with_its_meaning(part, at, message):
+    vector = ConvolutionVector(2, 1, 1, True)
+    x = np.zeros(sum(vector.sizes))
+    x[vector.parts[4]] = x[vector.parts[5]] = 1.0  # weights
+    bounds = np.tile(np.log([0.1, 20.0]), (len(x), 1))
+    x[vector.parts[part]] = np.log(0.1 if at == "lower" else 20.0)
+    end = SearchResult(x, 0.0, 0.0, 10, True)
+    assert describe_end(end, vector, bounds, 200, ["a", "b"]) == message
 
 
 def test_constant_outputs_have_no_signal(rng, table):

@@ -156,7 +156,8 @@ def test_models_can_be_compared():
         ([RBF()], "only RBF kernels"),
         (RBF() + RBF(), "only RBF kernels"),
         (RBF([1.0, 2.0]), "a length-scale for each column"),
-        ("cubic", "is not a scikit-learn kernel"),
+        (RBF(-1.0), "^kernel has length_scale=-1.0; expected finite positive"),
+        ("cubic", "^kernel='cubic'; expected 'rbf', an RBF kernel, or None. CMOGP takes only RBF"),
     ],
 )
 def test_other_kernels_are_refused(kernel, message):
@@ -167,7 +168,7 @@ def test_other_kernels_are_refused(kernel, message):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"n_latents": 0}, "n_latents=0; expected a whole number"),
+        ({"n_latents": 0}, "n_latents=0; expected a whole number of at least 1.$"),
         ({"n_latents": None}, "n_latents=None"),
         ({"n_latents": "auto"}, "n_latents='auto'"),
         ({"own_processes": "yes"}, "own_processes='yes'; expected True or False"),
@@ -184,8 +185,9 @@ def test_invalid_parameters_are_refused(settings, message):
 
 def test_too_many_readings_are_refused(monkeypatch):
     monkeypatch.setattr(module, "MAX_READINGS", 100)
-    with pytest.raises(ValueError, match=r"has 196 readings; CMOGP takes at most 100.*use EMGPR"):
-        CMOGP(**QUICK).fit(X, Y)
+    for method in (CMOGP(**QUICK).fit, CMOGP().plan):
+        with pytest.raises(ValueError, match=r"has 196 readings; CMOGP takes at most 100.*EMGPR"):
+            method(X, Y)
 
 
 def test_a_failed_fit_changes_nothing(model):

@@ -86,6 +86,16 @@ def test_ranges_are_fitted_by_default():
     assert fitted.n_iter_ > 0
 
 
+def test_none_means_two_spherical_structures(tmp_path):
+    unset, default = (
+        CoKriging(**kernel, output_transform="log").fit(JURA.X, JURA.Y)
+        for kernel in ({"kernel": None}, {})
+    )
+    assert_allclose(unset.sills_, default.sills_)
+    unset.save(tmp_path / "model.emgpr")
+    assert CoKriging.load(tmp_path / "model.emgpr").kernel is None
+
+
 def test_unknown_means_follow_the_readings():
     """With few sites, simple co-kriging returns to the average, ordinary co-kriging to the mean."""
     rng = np.random.default_rng(0)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
+from sklearn.gaussian_process.kernels import RBF, CompoundKernel, ConstantKernel, Matern
 
 import emgpr
 from emgpr import GPRN, plots
@@ -170,9 +170,17 @@ def test_the_correlation_is_drawn(model):
     [
         ({"kernel": ConstantKernel()}, "kernel=.* only RBF and Matérn"),
         ({"weight_kernel": RBF() + RBF()}, "weight_kernel=.* only RBF and Matérn"),
+        ({"kernel": CompoundKernel([RBF(), RBF()])}, "kernel=.* only RBF and Matérn"),
+        (
+            {"weight_kernel": "spherical"},
+            "^weight_kernel='spherical' is not .*'matern52', or None.",
+        ),
+        ({"weight_kernel": RBF(-1.0)}, "^weight_kernel has length_scale=-1.0"),
+        ({"kernel": [RBF()]}, "^kernel=.* is not a scikit-learn kernel.*'matern52', or None.$"),
         ({"kernel": RBF([1.0, 2.0])}, "a length-scale for each column"),
         ({"kernel": "cubic"}, "is not a scikit-learn kernel"),
-        ({"n_latents": 0}, "n_latents=0; expected a whole number"),
+        ({"n_latents": 0}, "n_latents=0; expected a whole number of at least 1.$"),
+        ({"n_latents": "auto"}, "n_latents='auto'; expected a whole number of at least 1.$"),
         ({"constant_weights": "yes"}, "constant_weights='yes'; expected True or False"),
         ({"equal_noise": 2}, "equal_noise=2; expected True or False"),
         ({"n_restarts": 0}, "n_restarts=0"),
@@ -186,8 +194,9 @@ def test_invalid_parameters_are_refused(settings, message):
 
 def test_too_many_sites_are_refused(monkeypatch):
     monkeypatch.setattr(module, "MAX_SITES", 40)
-    with pytest.raises(ValueError, match=r"has 50 sites; GPRN takes at most 40.*use EMGPR"):
-        GPRN(**QUICK).fit(X, Y)
+    for method in (GPRN(**QUICK).fit, GPRN().plan):
+        with pytest.raises(ValueError, match=r"has 50 sites; GPRN takes at most 40.*use EMGPR"):
+            method(X, Y)
 
 
 def test_other_kernels_and_equal_noise():

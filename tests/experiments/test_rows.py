@@ -5,7 +5,7 @@ import json
 import pytest
 
 from emgpr import EnsembleWarning, __version__
-from emgpr.experiments.rows import append, complete, missing, read
+from emgpr.experiments.rows import append, complete, count_finished, missing, read
 
 pytestmark = pytest.mark.slow
 
@@ -80,11 +80,25 @@ def test_half_a_line_is_removed_and_computed_again(tmp_path):
     assert path.read_text() == whole
 
 
-def test_a_line_that_is_not_json_is_named(tmp_path):
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [("mae = 2", r"not JSON \(.*\)"), ("5", "not a JSON object"), ('["mae"]', "not a JSON object")],
+)
+def test_a_line_that_is_not_a_json_object_is_named(tmp_path, line, message):
     path = tmp_path / "rows.jsonl"
-    path.write_text('{"mae": 1}\nmae = 2\n')
-    with pytest.raises(ValueError, match=r"Line 2 of .*rows\.jsonl is not JSON .*Delete the line"):
+    path.write_text(f'{{"mae": 1}}\n{line}\n')
+    with pytest.raises(ValueError, match=rf"Line 2 of .*rows\.jsonl is {message}.*Delete the line"):
         read(path)
+
+
+def test_rows_of_other_versions_are_not_finished_jobs(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    assert count_finished(JOBS, path) == 0
+    append(path, JOBS[0] | {"version": "0.0.1", "mae": 1.0})
+    assert count_finished(JOBS, path) == 0
+    complete(JOBS[:2], Worker(), path)
+    assert count_finished(JOBS, path) == 2
+    assert count_finished(JOBS[2:], path) == 0
 
 
 def test_a_result_that_is_not_a_number_is_refused(tmp_path):

@@ -367,6 +367,14 @@ def test_a_frame_explains_which_models_predict(model, place):
     ]
 
 
+def test_the_only_model_of_a_single_output_has_the_weight_one():
+    measured = ~np.isnan(Y[:, 0])
+    model = EMGPR(**QUICK).fit(X[measured], Y[measured][:, :1])
+    frame = model.predict_frame(NEW, explain=True)
+    weights = frame[["0_weight_own", "0_weight_joint", "0_weight_regression"]]
+    assert_allclose(weights, np.tile([1.0, 0.0, 0.0], (len(NEW), 1)))
+
+
 def test_one_model_needs_no_explanation():
     with pytest.raises(ValueError, match="each output of this estimator is predicted by one model"):
         EMGPR(**QUICK, transfer="full").fit(X, Y).predict_frame(NEW, explain=True)

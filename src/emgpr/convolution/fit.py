@@ -15,7 +15,14 @@ from emgpr.convolution.density import PosteriorDensity
 from emgpr.convolution.likelihood import ReadingPairs
 from emgpr.convolution.parameters import ConvolutionParameters, ConvolutionVector
 from emgpr.convolution.starts import starting_points
-from emgpr.latents import Latent, choose_learner, fit_latents, learner_by_name, search_space
+from emgpr.latents import (
+    Latent,
+    choose_learner,
+    describe_bound,
+    fit_latents,
+    learner_by_name,
+    search_space,
+)
 from emgpr.observations import Observations
 from emgpr.parallel import DEFAULT_EXECUTION, Execution, parallel_map
 from emgpr.scoring import maximise_by_scoring
@@ -191,22 +198,27 @@ def describe_end(
     low, high = bounds.T
     at_bound = (low < high) & ((end.x <= low) | (end.x >= high))
     shares = vector.unpack(end.x).shares
-    of_latents, _, of_own, of_noise, _, _ = (at_bound[part] for part in vector.parts)
-    reached = [
+    indices = np.arange(len(end.x))
+    of_latents, _, of_own, of_noise, _, _ = (indices[part] for part in vector.parts)
+    scales = [
         *(
-            f"the length-scale of latent process {q}"
-            for q in np.flatnonzero(of_latents & (end.x[vector.parts[0]] >= high[vector.parts[0]]))
-            if shares[:, q].max() > MIN_SHARE
+            (i, f"the length-scale of latent process {q}")
+            for q, i in enumerate(of_latents)
+            if end.x[i] >= high[i] and shares[:, q].max() > MIN_SHARE
         ),
         *(
-            f"the length-scale of the own process of output {names[d]!r}"
-            for d in np.flatnonzero(of_own).tolist()
+            (i, f"the length-scale of the own process of output {names[d]!r}")
+            for d, i in enumerate(of_own)
             if shares[d, vector.Q] > MIN_SHARE
         ),
-        *(f"the noise of output {names[d]!r}" for d in np.flatnonzero(of_noise).tolist()),
     ]
-    if reached:
-        parts.append(f"the search ended at a bound of {', '.join(reached)}")
+    noise = [(i, f"the noise of output {names[d]!r}") for d, i in enumerate(of_noise)]
+    for kind, found in (("length_scale", scales), ("noise", noise)):
+        parts += [
+            describe_bound(name, kind, float(end.x[i]), bounds[i], "the process")
+            for i, name in found
+            if at_bound[i]
+        ]
     return "; ".join(parts)
 
 

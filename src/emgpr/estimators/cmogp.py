@@ -16,14 +16,13 @@ from emgpr.fitting.convolution import FittedCMOGP, SearchSummary, check_rbf, fit
 from emgpr.fitting.defaults import FitSettings
 from emgpr.inputs import InputSpec
 from emgpr.inspection import ExpectedVariogram, VariogramOf, signal_correlations
-from emgpr.kernels import NAMED_KERNELS
 from emgpr.model_files.convolution_state import (
     check_convolution_state,
     convolution_from_state,
     convolution_state,
 )
 from emgpr.parallel import RandomState, as_generator
-from emgpr.parameter_checks import Kernels, Transforms, check_count, check_kernel
+from emgpr.parameter_checks import Kernels, Transforms, check_count
 from emgpr.planning import Plan, plan_convolution
 from emgpr.prediction import DensePosterior
 from emgpr.variograms import Kind, Lags
@@ -128,13 +127,11 @@ class CMOGP(ReadingsGP):
 
     def fit_settings(self) -> FitSettings:
         """Return the validated parameters that other estimators have, too; check the others."""
-        settings = super().fit_settings()
-        check_kernel(self.kernel, ("auto", *NAMED_KERNELS))
         check_rbf(self.kernel)
         check_count("n_latents", self.n_latents)
         if not isinstance(self.own_processes, bool | np.bool_):
             raise ValueError(f"own_processes={self.own_processes!r}; expected True or False.")
-        return settings
+        return super().fit_settings()
 
     def plan(self, X: Any, y: Any) -> Plan:
         """Return the steps of a fit to this table, with estimates of their time and memory."""

@@ -24,9 +24,12 @@ from emgpr.model_files.cokriging_state import (
     cokriging_state,
 )
 from emgpr.parameter_checks import Kernels, Transforms, check_count
+from emgpr.planning import Plan, plan_cokriging
 from emgpr.prediction import Conditioning, LMCModel, LMCPosterior
 
 Array = np.ndarray
+
+TWO_STRUCTURES = ("spherical", "spherical")
 
 
 @declare_parameters
@@ -43,13 +46,14 @@ class CoKriging(ReadingsGP):
 
     Parameters
     ----------
-    kernel : name, kernel, or list of these
+    kernel : name, kernel, list of these, or None
         Variogram model of each structure, by increasing range: "spherical", "exponential",
         "gaussian", "matern32", "matern52", or a scikit-learn kernel with one length-scale for all
         inputs. A length-scale with bounds "fixed" is kept. Others are fitted, between the bounds of
         the kernel or, if these are not set, between bounds derived from the distances of the sites:
         `CoKriging([Spherical(0.2, "fixed"), Spherical(1.0, (0.5, 2.0))])`, with
-        `from emgpr.kernels import Spherical`. The nugget is added automatically.
+        `from emgpr.kernels import Spherical`. The nugget is added automatically. None
+        means the default, two spherical structures.
     n_lags : int
         Number of distance bins. They are narrower at short distances.
     max_lag : float or None
@@ -93,7 +97,7 @@ class CoKriging(ReadingsGP):
     (100, 3)
     """
 
-    kernel: Kernels = ("spherical", "spherical")
+    kernel: Kernels = TWO_STRUCTURES
     _: KW_ONLY
     n_lags: int = 15
     max_lag: float | None = None
@@ -117,7 +121,7 @@ class CoKriging(ReadingsGP):
         If the fit fails or is interrupted, the estimator remains unchanged.
         """
         settings, execution, table = self.fit_settings(), self._execution(), self._read(X, y)
-        kernels = as_structures(self.kernel, table.x.shape[1])
+        kernels = self._structures(table.x.shape[1])
         table.warn()
         max_lag = None if self.max_lag is None else float(self.max_lag)
         fitted = fit_cokriging(
@@ -128,7 +132,7 @@ class CoKriging(ReadingsGP):
 
     def fit_settings(self) -> FitSettings:
         """Return the validated parameters that other estimators have, too; check the others."""
-        as_structures(self.kernel, 1)
+        self._structures(1)
         check_count("n_lags", self.n_lags)
         if self.max_lag is not None and not _is_between(self.max_lag, 0.0, np.inf):
             raise ValueError(f"max_lag={self.max_lag!r}; expected a positive distance, or None.")
@@ -142,6 +146,17 @@ class CoKriging(ReadingsGP):
                 "conditioning", self.conditioning, ' (neighbouring sites) or "auto" or "all"'
             )
         return super().fit_settings()
+
+    def plan(self, X: Any, y: Any) -> Plan:
+        """Return the steps of a fit to this table, with estimates of their time and memory."""
+        settings, execution, table = self.fit_settings(), self._execution(), self._read(X, y)
+        n_structures = len(self._structures(table.x.shape[1]))
+        return plan_cokriging(settings, n_structures, table, execution)
+
+    def _structures(self, n_inputs: int) -> list[Kernel]:
+        """Return the validated kernels of the structures."""
+        kernel = TWO_STRUCTURES if self.kernel is None else self.kernel
+        return as_structures(kernel, n_inputs)
 
     def _assign(self, inputs: InputSpec, fitted: FittedCoKriging) -> Self:
         """Set all fitted attributes."""

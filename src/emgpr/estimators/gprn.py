@@ -129,13 +129,12 @@ class GPRN(ReadingsGP):
 
     def fit_settings(self) -> FitSettings:
         """Return the validated parameters that other estimators have, too; check the others."""
-        settings = super().fit_settings()
         self._kernels()
         check_count("n_latents", self.n_latents)
         for name in ("constant_weights", "equal_noise"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise ValueError(f"{name}={getattr(self, name)!r}; expected True or False.")
-        return settings
+        return super().fit_settings()
 
     def plan(self, X: Any, y: Any) -> Plan:
         """Return the steps of a fit to this table, with estimates of their time and memory."""

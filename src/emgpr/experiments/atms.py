@@ -56,7 +56,10 @@ AS_PRINTED = Protocol()
 
 
 def jobs(
-    swath: pd.DataFrame, methods: dict[str, Settings], experiments: int, protocol: Protocol
+    swath: pd.DataFrame,
+    methods: dict[str, Settings] = METHODS,
+    experiments: int = 10,
+    protocol: Protocol = AS_PRINTED,
 ) -> list[Job]:
     """Return one job for each combination of method, fold and experiment, ordered by fold."""
     data = " ".join(str(swath.attrs.get(key)) for key in ("platform", "kind", "start"))

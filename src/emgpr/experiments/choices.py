@@ -77,7 +77,9 @@ def from_folder(folder: Path) -> dict[str, Table]:
     return tables
 
 
-def jobs(tables: dict[str, Table], candidates: dict[str, Settings], folds: int) -> list[Job]:
+def jobs(
+    tables: dict[str, Table], candidates: dict[str, Settings] = CANDIDATES, folds: int = 2
+) -> list[Job]:
     """Return a job for each data set, candidate, and fold or withheld output."""
     result: list[Job] = []
     for data, (X, Y) in tables.items():

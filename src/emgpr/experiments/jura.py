@@ -121,6 +121,12 @@ def batch_size_jobs(sizes: Sequence[int], restarts: int) -> list[Job]:
     return [_job("batch size", *model, restart) for restart in range(restarts) for model in models]
 
 
+def jobs(*, restarts: int = 10, figure_restarts: int = 10) -> list[Job]:
+    """Return the jobs for Table 1 and the figures."""
+    of_table = cadmium_jobs(BASELINES | TABLE_1, restarts)
+    return of_table + batch_size_jobs(BATCH_SIZES, figure_restarts)
+
+
 def reproduce(
     path: Path,
     *,
@@ -130,9 +136,8 @@ def reproduce(
     verbose: int = 0,
 ) -> list[Row]:
     """Run the jobs whose results are not in the file at `path` yet, and return all results."""
-    jobs = cadmium_jobs(BASELINES | TABLE_1, restarts)
-    jobs += batch_size_jobs(BATCH_SIZES, figure_restarts)
-    return complete(jobs, work, path, n_jobs=n_jobs, label="Jura", verbose=verbose)
+    all_jobs = jobs(restarts=restarts, figure_restarts=figure_restarts)
+    return complete(all_jobs, work, path, n_jobs=n_jobs, label="Jura", verbose=verbose)
 
 
 def work(job: Job) -> Row:

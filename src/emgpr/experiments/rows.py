@@ -38,7 +38,7 @@ def complete(
 
     Rows written by other versions of the package are ignored.
     """
-    jobs = [job | {"version": __version__} for job in jobs]
+    jobs = _of_this_version(jobs)
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove_partial_line(path)
     new_jobs = missing(jobs, read(path))
@@ -55,6 +55,11 @@ def missing(jobs: Sequence[Job], rows: Sequence[Row]) -> list[Job]:
     return [job for job in jobs if not any(is_row_of(row, job) for row in rows)]
 
 
+def count_finished(jobs: Sequence[Job], path: Path) -> int:
+    """Return the number of jobs that `complete` would not run again."""
+    return len(jobs) - len(missing(_of_this_version(jobs), read(path)))
+
+
 def is_row_of(row: Row, job: Job) -> bool:
     """Tell whether a row is the result of this job.
 
@@ -69,16 +74,27 @@ def read(path: Path) -> list[Row]:
     rows = []
     for number, line in enumerate(_complete_lines(path).splitlines(), start=1):
         try:
-            row = json.loads(line)
+            row = _parse(line)
         except ValueError as error:
             raise ValueError(
-                f"Line {number} of {path} is not JSON ({error}). Delete the line to compute its "
-                "row again, or delete the file to start from the beginning."
+                f"Line {number} of {path} is {error}. Delete the line to compute its row again, or "
+                "delete the file to start from the beginning."
             ) from error
         if "settings" in row:
             row["settings"] = with_new_names(row["settings"])
         rows.append(row)
     return rows
+
+
+def _parse(line: bytes) -> Row:
+    """Return a line as a row; raise ValueError with a phrase that says what it is instead."""
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"not JSON ({error})") from error
+    if not isinstance(row, dict):
+        raise ValueError("not a JSON object")
+    return row
 
 
 def append(path: Path, row: Row) -> None:
@@ -117,6 +133,10 @@ def standard_deviation(values: Sequence[float]) -> float | None:
     (2.0, None)
     """
     return float(np.std(values, ddof=1)) if len(values) > 1 else None
+
+
+def _of_this_version(jobs: Sequence[Job]) -> list[Job]:
+    return [job | {"version": __version__} for job in jobs]
 
 
 def _store(work: Callable[[Job], Row], path: Path, job: Job) -> None:

@@ -29,6 +29,16 @@ CHANNELS = ["ch01", "ch03", "ch05", "ch08", "ch11", "ch15"]
 SCORES = ("mae", "nlpd", "coverage")
 
 
+def jobs(*, folds: int = 2) -> list[Job]:
+    """Return one job for each data set, conditioning and fold."""
+    return [
+        {"data": data, "settings": SETTINGS[data] | {"conditioning": conditioning}, "fold": fold}
+        for data in ("jura", "amsua")
+        for conditioning in ("all", "batch")
+        for fold in range(folds)
+    ]
+
+
 def reproduce(
     path: Path, *, folds: int = 2, n_jobs: int | None = None, verbose: int = 0
 ) -> list[Row]:
@@ -36,14 +46,8 @@ def reproduce(
     tables = embedded()
     X, Y = tables["amsua"]
     tables = {"jura": tables["jura"], "amsua": (X, Y[CHANNELS])}
-    jobs: list[Job] = [
-        {"data": data, "settings": SETTINGS[data] | {"conditioning": conditioning}, "fold": fold}
-        for data in tables
-        for conditioning in ("all", "batch")
-        for fold in range(folds)
-    ]
-    label = "Combination rules"
-    return complete(jobs, partial(work, tables), path, n_jobs=n_jobs, label=label, verbose=verbose)
+    run, label = partial(work, tables), "Combination rules"
+    return complete(jobs(folds=folds), run, path, n_jobs=n_jobs, label=label, verbose=verbose)
 
 
 def work(tables: dict[str, Table], job: Job) -> Row:

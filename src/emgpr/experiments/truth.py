@@ -35,6 +35,11 @@ NOISE = 0.15 * (0.7 * np.eye(4) + 0.3)
 SETTINGS: Settings = {"estimator": "EMGPR"}
 
 
+def jobs(*, draws: int = 50, sites: int = 400, settings: Settings = SETTINGS) -> list[Job]:
+    """Return one job for each simulated table."""
+    return [{"draw": draw, "sites": sites, "settings": settings} for draw in range(draws)]
+
+
 def reproduce(
     path: Path,
     *,
@@ -45,10 +50,8 @@ def reproduce(
     verbose: int = 0,
 ) -> list[Row]:
     """Run the jobs whose results are not in the file at `path` yet, and return all results."""
-    jobs: list[Job] = [
-        {"draw": draw, "sites": sites, "settings": settings} for draw in range(draws)
-    ]
-    return complete(jobs, work, path, n_jobs=n_jobs, label="Known truth", verbose=verbose)
+    all_jobs = jobs(draws=draws, sites=sites, settings=settings)
+    return complete(all_jobs, work, path, n_jobs=n_jobs, label="Known truth", verbose=verbose)
 
 
 def work(job: Job) -> Row:

@@ -16,6 +16,7 @@ from emgpr.fitting.standardise import standardise
 from emgpr.inputs import TrainingTable
 from emgpr.observations import Observations
 from emgpr.parallel import Execution
+from emgpr.parameter_checks import check_single_kernel
 from emgpr.prediction import DensePosterior
 from emgpr.transforms import OutputScaler
 from emgpr.user_warnings import warn
@@ -49,13 +50,7 @@ def fit_cmogp(
     execution: Execution,
 ) -> FittedCMOGP:
     """Fit output transforms, then the covariance and the noise of all outputs together."""
-    n = int((~np.isnan(table.Y)).sum())
-    if n > MAX_READINGS:
-        raise ValueError(
-            f"The table has {n} readings; CMOGP takes at most {MAX_READINGS}, because its "
-            "likelihood needs the covariance of all of them. Fit it to a part of the table, or use "
-            "EMGPR, which has no such limit."
-        )
+    check_number_of_readings(table)
     order = OutputOrder.of_readings(table.Y, settings)
     scaler, observations = standardise(table, settings, order, execution)
     fitted = fit_convolution(
@@ -79,15 +74,26 @@ def fit_cmogp(
     return FittedCMOGP(order.restored_scaler(scaler), posterior, summary)
 
 
+def check_number_of_readings(table: TrainingTable) -> None:
+    """Raise ValueError if a table has more readings than convolved processes can be fitted to."""
+    n = int((~np.isnan(table.Y)).sum())
+    if n > MAX_READINGS:
+        raise ValueError(
+            f"The table has {n} readings; CMOGP takes at most {MAX_READINGS}, because its "
+            "likelihood needs the covariance of all of them. Fit it to a part of the table, or use "
+            "EMGPR, which has no such limit."
+        )
+
+
 def check_rbf(kernel: Any) -> RBF:
     """Return the kernel of the latent processes; raise ValueError unless it is an isotropic RBF."""
     if kernel is None or (isinstance(kernel, str) and kernel == "rbf"):
         return RBF()
     if type(kernel) is not RBF:
         raise ValueError(
-            f"kernel={kernel!r}; CMOGP takes only RBF kernels, because the convolutions of other "
-            "kernels with Gaussian smoothing kernels have no closed form. Use LMC or EMGPR for "
-            "other kernels."
+            f"kernel={kernel!r}; expected 'rbf', an RBF kernel, or None. CMOGP takes only RBF "
+            "kernels, because the convolutions of other kernels with Gaussian smoothing kernels "
+            "have no closed form. Use LMC or EMGPR for other kernels."
         )
     if np.ndim(kernel.length_scale) > 0:
         raise ValueError(
@@ -95,6 +101,7 @@ def check_rbf(kernel: Any) -> RBF:
             "CMOGP have the same width in all directions, so pass one length-scale. Columns in "
             "different units can be rescaled first."
         )
+    check_single_kernel("kernel", kernel, ())
     return kernel
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import RBF, Matern
+from sklearn.gaussian_process.kernels import RBF, Kernel, Matern
 
 from emgpr.arrays import JitterWarning
 from emgpr.fitting.defaults import FitSettings
@@ -19,7 +19,7 @@ from emgpr.kernels import NAMED_KERNELS
 from emgpr.latents import Latent, choose_learner, fit_latents, learner_by_name
 from emgpr.observations import Observations
 from emgpr.parallel import Execution
-from emgpr.parameter_checks import check_kernel
+from emgpr.parameter_checks import check_single_kernel
 from emgpr.regression_network import (
     MAX_SITES,
     Moments,
@@ -63,12 +63,7 @@ def fit_gprn(
     execution: Execution,
 ) -> FittedGPRN:
     """Fit output transforms, then nodes, weights and noise of all outputs together."""
-    if len(table.x) > MAX_SITES:
-        raise ValueError(
-            f"The table has {len(table.x)} sites; GPRN takes at most {MAX_SITES}, because it needs "
-            "the covariance of all latent processes at all sites. Fit it to a part of the table, "
-            "or use EMGPR, which has no such limit."
-        )
+    check_number_of_sites(table)
     order = OutputOrder.of_readings(table.Y, settings)
     scaler, observations = standardise(table, settings, order, execution)
     latents = _fit_alone(observations, kernels, settings, rng, execution)
@@ -103,20 +98,30 @@ def fit_gprn(
     return FittedGPRN(order.restored_scaler(scaler), posterior, summary)
 
 
+def check_number_of_sites(table: TrainingTable) -> None:
+    """Raise ValueError if a table has more sites than a network can be fitted to."""
+    if len(table.x) > MAX_SITES:
+        raise ValueError(
+            f"The table has {len(table.x)} sites; GPRN takes at most {MAX_SITES}, because it needs "
+            "the covariance of all latent processes at all sites. Fit it to a part of the table, "
+            "or use EMGPR, which has no such limit."
+        )
+
+
 def check_network_kernel(name: str, kernel: Any) -> RBF:
     """Return a kernel of the network; raise ValueError unless it is an isotropic RBF or Matérn.
 
     >>> check_network_kernel("kernel", "matern32")
     Matern(length_scale=1, nu=1.5)
     """
-    check_kernel(kernel, tuple(NAMED_KERNELS))
-    found = RBF() if kernel is None else kernel
-    found = NAMED_KERNELS[found] if isinstance(found, str) else found
-    if type(found) not in (RBF, Matern):
+    if isinstance(kernel, Kernel) and type(kernel) not in (RBF, Matern):
         raise ValueError(
             f"{name}={kernel!r}; GPRN takes only RBF and Matérn kernels, in which the length-scale "
             "is the only parameter. Use LMC or EMGPR for other kernels."
         )
+    check_single_kernel(name, kernel, tuple(NAMED_KERNELS))
+    found = RBF() if kernel is None else kernel
+    found = NAMED_KERNELS[found] if isinstance(found, str) else found
     if np.ndim(found.length_scale) > 0:
         raise ValueError(
             f"{name}={kernel!r} has a length-scale for each column of X; kernels of GPRN have the "

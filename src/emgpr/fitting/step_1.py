@@ -1,6 +1,7 @@
 """Step 1 of a fit: a kernel and a noise variance for each output, fitted separately."""
 
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from emgpr.fitting.input_columns import (
 from emgpr.fitting.output_order import OutputOrder
 from emgpr.inputs import InputSpec
 from emgpr.latents import (
+    BaseLearner,
     Latent,
+    LatentLearner,
     choose_kernels,
     choose_learner,
     fit_external_latents,
@@ -57,7 +60,7 @@ def fit_step_1(
         fit = partial(
             fit_latents,
             observations,
-            learner=learner_by_name(learner),
+            learner=seeded_learner(learner, settings.random_state, rng),
             n_restarts=settings.n_restarts,
             max_iter=settings.max_iter,
             rng=rng,
@@ -82,3 +85,15 @@ def fit_step_1(
             text = f"Step 1 of output {scaler.names[i % D]!r}: {latents[i].message}."
             warn(text, ConvergenceWarning)
     return learner, latents
+
+
+def seeded_learner(
+    learner: str | LatentLearner, random_state: Any, rng: np.random.Generator
+) -> LatentLearner:
+    """Return the learner; one given by its name has the seed of the estimator, if it uses one."""
+    found = learner_by_name(learner)
+    named = isinstance(learner, str)
+    if named and isinstance(found, BaseLearner) and "random_state" in found.get_params():
+        seed = random_state if isinstance(random_state, Integral) else rng.integers(2**31)
+        found.set_params(random_state=int(seed))
+    return found

@@ -31,6 +31,7 @@ from emgpr.latents.kernel_choice import (
 )
 from emgpr.latents.product_of_experts import PoE
 from emgpr.latents.registry import LEARNERS
+from emgpr.latents.search_end import describe_bound
 from emgpr.latents.search_space import (
     SearchSpace,
     column_scales,
@@ -69,6 +70,7 @@ __all__ = [
     "choose_kernels",
     "choose_learner",
     "column_scales",
+    "describe_bound",
     "fit_external_latents",
     "fit_latents",
     "half_correlation",

@@ -23,11 +23,27 @@ def white_noise_log_likelihood(
 
 
 _MEANING_OF_BOUND = {
-    ("length_scale", "lower"): ": the output appears to be uncorrelated between sites",
-    ("length_scale", "upper"): ": the output hardly varies over the region, or follows a trend",
+    ("length_scale", "lower"): ": {} appears to be uncorrelated between sites",
+    ("length_scale", "upper"): ": {} hardly varies over the region, or follows a trend",
     ("noise", "lower"): ": the readings appear to be free of noise",
     ("noise", "upper"): ": the readings appear to be pure noise",
 }
+
+
+def describe_bound(
+    name: str, kind: str, x: float, bounds: Float[Array, " 2"], subject: str = "the output"
+) -> str:
+    """Describe at which bound the log parameter x ended, and what this means.
+
+    `kind` is "length_scale", "noise" or another parameter; `subject` has this length-scale.
+
+    >>> describe_bound("noise", "noise", np.log(0.1), np.log([0.1, 20.0]))
+    'noise ended at its lower bound (0.1, 20): the readings appear to be free of noise'
+    """
+    low, high = np.exp(bounds)
+    side = "lower" if x < bounds.mean() else "upper"
+    meaning = _MEANING_OF_BOUND.get((kind, side), "").format(subject)
+    return f"{name} ended at its {side} bound ({low:.3g}, {high:.3g}){meaning}"
 
 
 def describe_end(
@@ -55,15 +71,11 @@ def describe_end(
         parts.append(f"it did not converge within {setting}={limit}; increase {setting}")
     fixed = search.bounds[:, 0] == search.bounds[:, 1]
     for i in np.flatnonzero(end.at_bound[0] & ~fixed):
-        low, high = np.exp(search.bounds[i])
-        side = "lower" if end.x[0, i] < search.bounds[i].mean() else "upper"
-        if side == "upper" and search.names[i].endswith("]"):
+        name, x, bounds = search.names[i], float(end.x[0, i]), search.bounds[i]
+        if name.endswith("]") and x >= bounds.mean():
             continue  # one of several length-scales: the output does not depend on its column
-        kind = search.names[i].rsplit("__", 1)[-1].partition("[")[0]
-        parts.append(
-            f"{search.names[i]} ended at its {side} bound ({low:.3g}, {high:.3g})"
-            + _MEANING_OF_BOUND.get((kind, side), "")
-        )
+        kind = name.rsplit("__", 1)[-1].partition("[")[0]
+        parts.append(describe_bound(name, kind, x, bounds))
     if only_noise and end.converged[0] and end.x.shape[1] > 1:
         parts.append("no signal was found: white noise is more likely")
     return "; ".join(parts)

@@ -6,6 +6,7 @@ import numpy as np
 
 from emgpr.arrays import limit_threads
 from emgpr.convolution.fit import CONTINUED, SEARCH_READINGS
+from emgpr.fitting.convolution import check_number_of_readings
 from emgpr.fitting.defaults import FitSettings
 from emgpr.inputs import TrainingTable
 from emgpr.kernels import NAMED_KERNELS
@@ -26,6 +27,7 @@ def plan_convolution(
     settings: FitSettings, own_processes: bool, table: TrainingTable, execution: Execution
 ) -> Plan:
     """Return the steps of a fit to this table with these settings, and their costs."""
+    check_number_of_readings(table)
     like = replace(settings, kernel=NAMED_KERNELS["rbf"], conditioning="all", refine=0)
     plan = plan_fit(like, table, execution)
     names = [step.name for step in plan.steps]

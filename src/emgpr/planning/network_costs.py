@@ -6,6 +6,7 @@ import numpy as np
 
 from emgpr.arrays import limit_threads
 from emgpr.fitting.defaults import FitSettings
+from emgpr.fitting.regression_network import check_number_of_sites
 from emgpr.inputs import TrainingTable
 from emgpr.kernels import NAMED_KERNELS
 from emgpr.parallel import Execution
@@ -28,6 +29,7 @@ def plan_network(
     settings: FitSettings, constant_weights: bool, table: TrainingTable, execution: Execution
 ) -> Plan:
     """Return the steps of a fit to this table with these settings, and their costs."""
+    check_number_of_sites(table)
     like = replace(settings, kernel=NAMED_KERNELS["rbf"], conditioning="all", refine=0)
     plan = plan_fit(like, table, execution)
     names = [step.name for step in plan.steps]

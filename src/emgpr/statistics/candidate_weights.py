@@ -24,14 +24,20 @@ class CandidateShares(Statistic):
     def __call__(
         self, scaler: OutputScaler, distribution: GaussianMixture
     ) -> Float[Array, "k M D"]:
-        """Return the weight of each model, zero for models that are not used."""
+        """Return the weight of each model, zero for models that are not used.
+
+        A single output is predicted by its own process alone, unless models are averaged.
+        """
+        shares = np.zeros((len(CANDIDATES), *distribution.mean.shape[1:]))
         if distribution.names is None or distribution.weights is None:
+            if shares.shape[-1] == 1:
+                shares[CANDIDATES.index("own")] = 1.0
+                return shares
             raise ValueError(
                 "explain=True asks for the weights of several models, but each output of this "
                 'estimator is predicted by one model. EMGPR with transfer="auto" and ConditionalGP '
                 "have such weights if they are fitted to several outputs."
             )
-        shares = np.zeros((len(CANDIDATES), *distribution.mean.shape[1:]))
         shares[[CANDIDATES.index(name) for name in distribution.names]] = distribution.weights
         return shares
 
