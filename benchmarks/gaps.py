@@ -5,6 +5,7 @@
 - walks: 13 simulated random walks of 250 steps that share five processes; three of them are
   withheld in 60 successive steps each.
 - jura: cadmium in the western third of the region, among the sites of the training data.
+- sites: as jura, but predicted at half of the sites there, at which nothing is known (eight draws).
 - amsua: each of 14 channels in a quarter of the swath; atms: each of ten channels likewise.
 
 The first two are read from the folder that the environment variable EMGPR_GAPS names, and ATMS from
@@ -93,13 +94,17 @@ def walks(n_draws: int = 20) -> Iterator[Case]:
 
 def jura() -> Iterator[Case]:
     """Return the training part of Jura without cadmium in the western third of the sites."""
-    from emgpr.datasets import load_jura
+    yield _case("jura", *_jura_without_west())
 
-    data = load_jura()
-    X = data.train[list(data.coordinates)].to_numpy()
-    withheld = np.zeros((len(X), 3), bool)
-    withheld[:, 0] = X[:, 0] <= np.quantile(X[:, 0], 1 / 3)
-    yield _case("jura", X, np.log(data.train[["Cd", "Ni", "Zn"]].to_numpy()), withheld)
+
+def sites(n_draws: int = 8) -> Iterator[Case]:
+    """Return cases in which nothing is known at half of the sites in the gap of `jura`."""
+    X, Y, withheld = _jura_without_west()
+    west = np.flatnonzero(withheld[:, 0])
+    for seed in range(n_draws):
+        some = np.random.default_rng(seed).permutation(west)[: len(west) // 2]
+        removed = np.isin(np.arange(len(X)), some)
+        yield _case(f"sites {seed}", X, Y, withheld, removed=removed)
 
 
 def amsua() -> Iterator[Case]:
@@ -122,6 +127,7 @@ CASES: dict[str, Callable[[], Iterator[Case]]] = {
     "air": air,
     "walks": walks,
     "jura": jura,
+    "sites": sites,
     "amsua": amsua,
     "atms": atms,
 }
@@ -240,16 +246,39 @@ def _folder() -> Path:
     return folder
 
 
-def _case(name: str, X: Array, Y: Array, withheld: Array, *, training_mean: bool = False) -> Case:
-    """Withhold readings, and standardise with statistics of the others."""
-    table = np.where(withheld, np.nan, Y)
+def _jura_without_west() -> tuple[Array, Array, Array]:
+    """Return the training part of Jura, and where cadmium is withheld."""
+    from emgpr.datasets import load_jura
+
+    data = load_jura()
+    X = data.train[list(data.coordinates)].to_numpy()
+    withheld = np.zeros((len(X), 3), bool)
+    withheld[:, 0] = X[:, 0] <= np.quantile(X[:, 0], 1 / 3)
+    return X, np.log(data.train[["Cd", "Ni", "Zn"]].to_numpy()), withheld
+
+
+def _case(
+    name: str,
+    X: Array,
+    Y: Array,
+    withheld: Array,
+    *,
+    removed: Array | None = None,
+    training_mean: bool = False,
+) -> Case:
+    """Withhold readings, and standardise with statistics of the others.
+
+    The rows in `removed`, if any, are not in the training table, and only they are predicted.
+    """
+    rows = withheld.any(axis=1) if removed is None else removed
+    kept = np.ones(len(X), bool) if removed is None else ~removed
+    table = np.where(withheld, np.nan, Y)[kept]
     center, scale = np.nanmean(table, axis=0), np.nanstd(table, axis=0)
-    rows = withheld.any(axis=1)
     truth = np.where(withheld, (Y - center) / scale, np.nan)[rows]
     with np.errstate(invalid="ignore"):
         about = np.zeros(len(scale)) if training_mean else _mean(truth)
         variance = _mean((truth - about) ** 2)
-    return Case(name, Problem(X, (table - center) / scale, X[rows], truth), variance)
+    return Case(name, Problem(X[kept], (table - center) / scale, X[rows], truth), variance)
 
 
 def _mean(values: Array) -> Array:

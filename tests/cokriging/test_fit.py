@@ -5,9 +5,10 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import Matern
 
-from emgpr.cokriging import as_structures, fit_variograms
+from emgpr import CoKriging
+from emgpr.cokriging import EmpiricalVariograms, as_structures, fit_variograms
 from emgpr.cokriging import fit as module
-from emgpr.cokriging.fit import MIN_NUGGET
+from emgpr.cokriging.fit import MAX_RANGE, MIN_NUGGET
 from emgpr.kernels import Spherical
 from emgpr.observations import Observations
 
@@ -116,11 +117,28 @@ def test_a_constant_added_to_an_output_changes_no_sill(table, fitted):
     assert_allclose(found.model.nugget, fitted.model.nugget, rtol=1e-6, atol=1e-9)
 
 
-def test_a_trend_is_reported_as_a_range_at_its_bound(rng):
+def test_a_trend_has_a_range_of_twice_the_longest_lag_and_converges(rng):
     x = rng.uniform(size=(80, 2))
     trend = Observations.from_table(x, x[:, :1] + 0.01 * rng.normal(size=(80, 1)))
     found = fit_variograms(trend, as_structures("spherical", 2))
-    assert "a range ended at its bound" in found.message
+    longest = EmpiricalVariograms.measure(trend, 15).lag.max()
+    assert found.model.kernels[0].length_scale == pytest.approx(MAX_RANGE * longest, rel=0.02)
+    assert found.message == ""
+
+
+def test_a_longer_bound_of_the_range_hardly_changes_predictions(rng, monkeypatch):
+    """Predictions within the lags depend on the slope of a variogram that has no sill there."""
+    x, new = rng.uniform(size=(80, 2)), rng.uniform(size=(50, 2))
+    y = np.sin(6 * x[:, 0]) + x[:, 1] + 0.1 * rng.normal(size=80)
+    found = []
+    for bound in (2.0, 20.0):
+        monkeypatch.setattr(module, "MAX_RANGE", bound)
+        model = CoKriging(output_transform=None, output_bounds=None).fit(x, y)
+        found.append((model.structures_["range"][1], *model.predict(new, return_std=True)))
+    (short, mean, std), (long, other_mean, other_std) = found
+    assert long > 5 * short
+    assert np.abs(mean - other_mean).max() < 0.3 * std.min()
+    assert_allclose(std, other_std, rtol=0.05)
 
 
 def test_searches_that_are_cut_short_say_so(table, monkeypatch):

@@ -89,3 +89,19 @@ def test_the_nearest_semidefinite_matrix(rng):
     values = np.linalg.eigvalsh(A)
     assert np.sum((A - nearest) ** 2) == pytest.approx(np.sum(np.minimum(values, 0) ** 2))
     assert_allclose(nearest_semidefinite(nearest), nearest, atol=1e-12)
+
+
+def test_outputs_whose_weights_differ_by_orders_of_magnitude(rng):
+    """With steps of their own length, the nuggets of all are found, not only of the first."""
+    basis, weights = a_problem(rng)
+    basis[1:, 0] = 0.0  # at lag 0
+    weights[0] *= np.outer([1e4, 1.0, 1.0], [1e4, 1.0, 1.0])
+    known = np.tile(np.diag([0.1, 0.5, 0.3]), (3, 1, 1))
+    values = np.einsum("sde,sjde->jde", known, basis)
+    (B, value, _), (_, slow, _) = (
+        fit_sills(values, basis, weights, by_output=own, tolerance=1e-9) for own in (True, False)
+    )
+    assert value < 1e-2 * slow
+    assert np.linalg.eigvalsh(B).min() > -1e-12
+    assert value == pytest.approx(misfit(B, values, basis, weights))
+    assert_allclose(B, known, atol=0.05)

@@ -19,7 +19,10 @@ MAX_SITES = 1500  # from which variograms are computed: a million pairs
 # neighbours usually are, fewer. In a sampling design with clusters, they determine the nugget.
 CLOSEST_PAIRS = 50
 LONGEST_LAG, WIDEST_SHORT_BIN = 0.5, 0.2  # relative to the extent, and to the longest lag
+SAME_PLACE = 1e-9  # relative to the extent; closer sites differ by rounding errors only
 MIN_SHORT_BIN = 1e-6  # relative to the longest lag, if most sites are at the same location
+NUGGET_ERROR = 0.1  # of a nugget without replicates, relative to the variance of an output
+PRIOR_PAIRS = 5  # with the variance of the output, so that a few equal replicates are not exact
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,8 @@ class EmpiricalVariograms:
     """Mean distance, semivariance, number of pairs and weight, for each bin and pair of outputs.
 
     Outputs have unit variance here. If two outputs were hardly ever measured at the same sites,
-    their values are not semivariances but covariances, which do not need common sites.
+    their values are not semivariances but covariances, which do not need common sites. If there are
+    replicates, which are readings at the same location, their bin is the first, with lag 0.
     """
 
     lag: Float[Array, "J D D"]
@@ -70,8 +74,17 @@ class EmpiricalVariograms:
         # Without pairs of readings, the sill of an output and of its correlations is unknown.
         unknown = ~np.diagonal(n_pairs.any(axis=0))
         n_pairs[:, unknown], n_pairs[:, :, unknown] = 0.0, 0.0
-        weights = np.where(n_pairs > 0, _weights(table, lags), 0.0)
+        weights = _weights(table, lags)
+        if lags.edges[1] == 0:
+            of_replicates = _replicate_weights(weights[1:], value[0], n_pairs[0])
+            weights[0] = np.where(is_covariance, weights[0], of_replicates)
+        weights = np.where(n_pairs > 0, weights, 0.0)
         return cls(lag, value, n_pairs, weights, is_covariance)
+
+    @property
+    def has_replicates(self) -> bool:
+        """Whether the first bin contains the pairs of readings at the same location."""
+        return bool(self.n_pairs[:1].any()) and not self.lag[0].any()
 
     def basis(self, correlation: Float[Array, "J D D"]) -> Float[Array, "J D D"]:
         """Return the values that a structure of sill 1 has, given its correlations k(h)."""
@@ -147,16 +160,36 @@ def _weights(table: Observations, lags: Lags) -> Float[Array, "J D D"]:
     return (n / np.fmax(h, shortest))[:, None, None] * np.outer(share, share)
 
 
+def _replicate_weights(
+    others: Float[Array, "J D D"], value: Float[Array, "D D"], n_pairs: Float[Array, "D D"]
+) -> Float[Array, "D D"]:
+    """Return the weights of replicates, whose semivariances are the nugget, given all others.
+
+    The nugget that follows from the other bins depends on the shape of the structures, however many
+    pairs they contain. Its variance is assumed to be NUGGET_ERROR², and that of γ(0) from n pairs
+    is 2γ(0)²/n; weights are proportional to the inverse of these. For γ(0), PRIOR_PAIRS with the
+    variance of the output are added.
+    """
+    n, total = np.diagonal(n_pairs), np.diagonal(others.sum(axis=0))
+    noise = (n * np.diagonal(value) + PRIOR_PAIRS) / (n + PRIOR_PAIRS)
+    weights = total * NUGGET_ERROR**2 * n / (2.0 * noise**2)
+    return np.sqrt(np.outer(weights, weights))
+
+
 def distance_bins(x: Float[Array, "N P"], n_lags: int, max_lag: float | None = None) -> Lags:
     """Divide the pairs of sites into bins whose edges are on a log scale.
 
-    By default, the bins reach to half the extent, and at least to the two closest sites.
+    By default, the bins reach to half the extent, and at least to the two closest sites. Pairs of
+    sites at the same location, if there are any, have a bin of their own before the others.
 
     >>> distance_bins(np.arange(100.0)[:, None], 4).edges.round(1)
     array([ 0. ,  1. ,  3.7, 13.5, 49.5])
+    >>> distance_bins(np.arange(100.0)[:, None] // 2, 4).edges.round(1)
+    array([ 0. ,  0. ,  1. ,  2.9,  8.4, 24.5])
     """
     distance = pdist(x)
     spacing, extent = typical_distances(x)
+    distance[distance <= SAME_PLACE * extent] = 0.0
     apart = distance[distance > 0]
     closest = float(apart.min())
     if max_lag is not None and max_lag < closest:
@@ -169,4 +202,6 @@ def distance_bins(x: Float[Array, "N P"], n_lags: int, max_lag: float | None = N
     shortest = min(float(np.partition(apart, n)[n]), spacing, WIDEST_SHORT_BIN * longest)
     shortest = max(shortest, MIN_SHORT_BIN * longest)
     edges = np.append(0.0, np.geomspace(shortest, longest, n_lags))
+    if len(apart) < len(distance):
+        edges = np.append(0.0, edges)
     return Lags.binned(len(x), distance, edges)

@@ -34,7 +34,8 @@ MIN_NUGGET = 1e-6  # relative to the variance of an output, so that kriging syst
 class FittedVariograms:
     """A variogram model, its weighted sum of squares, and why the search did not converge.
 
-    `message` is empty if it converged inside its bounds.
+    `message` is empty if it converged. A range at its bound is no reason: a variogram may still
+    rise at the longest lag, where predictions depend on its slope, not on range and sill.
     """
 
     model: VariogramModel
@@ -53,7 +54,8 @@ def fit_variograms(
 
     For given ranges, the sills that minimise the weighted sum of squares are unique. The ranges
     start from the best of all increasing sequences on a ladder of ranges, from the distance between
-    neighbouring sites to the longest lag; the search then continues by the Nelder-Mead method.
+    neighbouring sites to the longest lag; the search then continues by the Nelder-Mead method, up
+    to twice the longest lag.
     """
     empirical = EmpiricalVariograms.measure(observations, n_lags, max_lag)
     n_free = sum(kernel.n_dims for kernel in kernels)
@@ -82,8 +84,7 @@ def _search_ranges(
         structures = with_ranges(kernels, log_ranges)
         return _fit_sills(empirical, structures, SEARCH_TOLERANCE, SEARCH_SWEEPS)[1]
 
-    data_bounds = np.log([MIN_RANGE * shortest, MAX_RANGE * longest])
-    bounds = range_bounds(kernels, *np.exp(data_bounds))
+    bounds = range_bounds(kernels, MIN_RANGE * shortest, MAX_RANGE * longest)
     low, high = bounds.T
     starts = (np.clip(ranges, low, high) for ranges in combinations(ladder, n_free))
     start = min(starts, key=misfit)
@@ -97,14 +98,8 @@ def _search_ranges(
             "initial_simplex": start + step * np.eye(n_free + 1, n_free, -1),
         },
     )  # fmt: skip
-    parts = [] if found.success else ["the search for the ranges did not converge"]
-    at_bound = found.x >= high - RANGE_TOLERANCE
-    if np.any(at_bound & (high == data_bounds[1])):
-        parts.append(
-            f"a range ended at its bound of {np.exp(data_bounds[1]):.3g}, twice the longest lag, "
-            "so that the sill of this structure is uncertain"
-        )
-    return found.x, int(found.nit), "; ".join(parts)
+    message = "" if found.success else "the search for the ranges did not converge"
+    return found.x, int(found.nit), message
 
 
 def _fit_sills(
@@ -118,7 +113,7 @@ def _fit_sills(
     structures = [empirical.basis(correlations(kernel, empirical.lag)) for kernel in kernels]
     return fit_sills(
         empirical.value, np.stack([nugget, *structures]), empirical.weights,
-        tolerance=tolerance, max_sweeps=max_sweeps,
+        tolerance=tolerance, max_sweeps=max_sweeps, by_output=empirical.has_replicates,
     )  # fmt: skip
 
 

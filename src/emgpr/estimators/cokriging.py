@@ -55,7 +55,8 @@ class CoKriging(ReadingsGP):
         `from emgpr.kernels import Spherical`. The nugget is added automatically. None
         means the default, two spherical structures.
     n_lags : int
-        Number of distance bins. They are narrower at short distances.
+        Number of distance bins. They are narrower at short distances. Pairs of readings at the same
+        location (replicates) have a bin of their own, in which the model has the nugget alone.
     max_lag : float or None
         Longest distance in the variograms, in the unit of the inputs (km for longitude and
         latitude). None means half the extent of the region.
@@ -72,7 +73,8 @@ class CoKriging(ReadingsGP):
 
     Attributes
     ----------
-    structures_ : DataFrame with the model and the range of each structure
+    structures_ : DataFrame with the model and the range of each structure. A range is at most twice
+        the longest lag; above that lag, the variograms do not show the sill of the structure
     sills_ : DataFrame with the sill matrices of the nugget and of each structure, on the
         standardised scale
     kernels_ : list of the structures' kernels

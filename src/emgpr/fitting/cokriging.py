@@ -38,6 +38,7 @@ Array = np.ndarray
 NO_NUGGET = 1e-5  # relative to the variance of an output
 NORMAL_95 = 1.96
 LOW_COVERAGE = 0.8  # of 95% intervals, as with standard deviations that are too small by a third
+FEW_COMMON = 0.5  # share of the sites with one of two outputs at which both were measured
 MIN_CHECKED, MAX_CHECKED = 20, 1500  # readings of an output, and of all, to estimate the coverage
 
 
@@ -108,18 +109,16 @@ def _centred_scaler(
 
 
 def _warn_of_narrow_intervals(posterior: LMCPosterior, names: Sequence[str]) -> None:
-    """Warn if intervals are far too narrow where other outputs are known, or if that is unknown.
+    """Warn if intervals are far too narrow, or if it is unknown where other outputs are known.
 
     Each reading is predicted from all others. If no sites have readings of several outputs, this
     does not show how uncertain predictions from other outputs are; nuggets of zero are then a sign
     that they are not uncertain enough.
     """
     table = posterior.observations
-    if table.n_outputs == 1:
-        return
     varies = ~table.constant & (table.observed.sum(axis=1) > 1)
     nugget = np.diagonal(posterior.model.noise)[varies] / output_variances(table)[varies]
-    if (table.observed.sum(axis=0) > 1).sum() < MIN_COMMON_SITES:
+    if table.n_outputs > 1 and (table.observed.sum(axis=0) > 1).sum() < MIN_COMMON_SITES:
         if len(nugget) > 1 and (nugget < NO_NUGGET).all():
             warn(
                 "The nuggets of all outputs are zero, so that readings are treated as exact, and "
@@ -136,11 +135,25 @@ def _warn_of_narrow_intervals(posterior: LMCPosterior, names: Sequence[str]) -> 
     ]
     if low:
         warn(
-            "Intervals are far too narrow where other outputs are known. If each training reading "
-            "is predicted from all others, the share of readings inside their 95% intervals is "
-            f"{', '.join(low)}. Variograms of outputs that have few sites in common often lead to "
-            "such models; EMGPR is preferable."
+            f"Intervals are far too narrow{' where other outputs are known' * (len(names) > 1)}. "
+            "If each training reading is predicted from all others, the share of readings inside "
+            f"their 95% intervals is {', '.join(low)}. {_advice(table)}"
         )
+
+
+def _advice(table: Observations) -> str:
+    """Return what to do if intervals are too narrow, and the reason if common sites are few."""
+    observed = table.observed.astype(int)
+    common, missing = observed @ observed.T, (1 - observed) @ (1 - observed).T
+    if (common < FEW_COMMON * (table.n_sites - missing)).any():
+        return (
+            "Variograms of outputs that have few sites in common often lead to such models; EMGPR "
+            "is preferable."
+        )
+    return (
+        "The fitted nugget is probably too small; compare variograms with the model at short lags "
+        "(emgpr.plots.variograms) and try other structures, or use EMGPR."
+    )
 
 
 def left_out_coverage(posterior: LMCPosterior) -> Float[Array, " D"]:

@@ -152,8 +152,8 @@ def _(model: CoKriging) -> Description:
         Q,
         conditioned_on=conditioned_on,
         uses_neighbours=isinstance(model.conditioning_, int),
-        if_not_converged="The fit to the variograms did not converge, or a range is longer than "
-        "the variograms. Try another variogram model, fewer structures or another max_lag.",
+        if_not_converged="The fit to the variograms did not converge. Try another variogram model, "
+        "fewer structures or another max_lag.",
     )
 
 
