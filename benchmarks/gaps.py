@@ -133,13 +133,13 @@ CASES: dict[str, Callable[[], Iterator[Case]]] = {
 }
 
 
-def score(case: Case, mean: Array, std: Array) -> Row:
+def score(case: Case, mean: Array, low: Array, high: Array) -> Row:
     """Return the SMSE of each withheld output, and the share of readings in 95% intervals."""
     truth = case.problem.truth
     outputs = np.flatnonzero(~np.isnan(truth).all(axis=0))
     error = truth - mean
     smse = _mean(error**2) / case.variance
-    inside = np.where(np.isnan(truth), np.nan, np.abs(error) <= NORMAL_95 * std)
+    inside = np.where(np.isnan(truth), np.nan, (low <= truth) & (truth <= high))
     return {
         "smse": smse[outputs].tolist(),
         "inside": _mean(inside)[outputs].tolist(),
@@ -178,7 +178,12 @@ def run_case(case: Case, method: Method, python: Path, args: argparse.Namespace)
         if answer["status"] != "ok":
             return answer
         with np.load(Path(folder) / "answer.npz") as predicted:
-            scores = score(case, predicted["mean"], predicted["std"])
+            mean, half = predicted["mean"], NORMAL_95 * predicted["std"]
+            # Methods without intervals of their own have normal distributions.
+            has_intervals = "low" in predicted
+            low = predicted["low"] if has_intervals else mean - half
+            high = predicted["high"] if has_intervals else mean + half
+            scores = score(case, mean, low, high)
     return {"status": "ok", "fit_s": answer["fit_s"], "predict_s": answer["predict_s"], **scores}
 
 

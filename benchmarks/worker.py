@@ -47,7 +47,10 @@ def main(request: dict[str, Any]) -> None:
         "fit_mib": (after - before) / 2**20,
         "versions": {name: version(name) for name in map(package_name, method.REQUIREMENTS)},
     }
-    np.savez(request["answer"], mean=mean, std=std, cost=json.dumps(cost))
+    intervals = {}
+    if hasattr(method, "intervals"):
+        intervals["low"], intervals["high"] = method.intervals(model, X_new)
+    np.savez(request["answer"], mean=mean, std=std, cost=json.dumps(cost), **intervals)
 
 
 def load(path: Path) -> ModuleType:

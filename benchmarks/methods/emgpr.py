@@ -47,3 +47,8 @@ def fit(X, Y, seed, *, preset, **settings):
 def predict(model, X_new):
     """Return means and standard deviations of readings."""
     return model.predict(X_new, return_std=True)
+
+
+def intervals(model, X_new):
+    """Return the ends of 95% intervals of readings."""
+    return model.predict_quantiles(X_new, [0.025, 0.975])
