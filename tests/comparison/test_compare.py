@@ -50,7 +50,7 @@ def compared():
     return by
 
 
-@pytest.mark.parametrize("by", ["site", "block", "output"])
+@pytest.mark.parametrize("by", ["site", "block", "output", "gap"])
 def test_each_reading_is_predicted_once_by_a_fit_without_it(by, compared):
     result = compared(by)
     assert list(result.found) == ["EMGPR", "independent"]
@@ -156,7 +156,7 @@ def test_a_reading_that_is_impossible_under_a_model_is_scored():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"by": "row"}, "by='row'; expected 'site', 'block' or 'output'"),
+        ({"by": "row"}, "by='row'; expected 'site', 'block', 'output' or 'gap'"),
         ({"n_folds": 1}, "n_folds=1; expected a whole number of at least 2"),
         ({"n_folds": np.inf}, "n_folds=inf; expected a whole number of at least 2"),
         ({"verbose": "yes"}, "verbose='yes'; expected 0, or 1"),

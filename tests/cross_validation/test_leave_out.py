@@ -56,10 +56,23 @@ def test_by_block_at_most_half_as_many_blocks_as_sites_are_left_out(table):
     assert_array_equal(made.groups, spatial_blocks(observations.x, 5, 0))
 
 
+def test_by_gap_the_other_outputs_of_a_block_are_known(table):
+    blocks, made = build("block", table), build("gap", table)
+    assert made.by == "gap"
+    assert_array_equal(made.groups, blocks.groups)
+    for d in range(D):
+        assert_array_equal(made.sets[d] == made.sets[d, 0], blocks.groups == blocks.groups[0])
+        others = np.delete(made.sets, d, axis=0)
+        assert not np.isin(others, made.sets[d]).any()
+
+
 @pytest.mark.parametrize(
     ("by", "message"),
     [
-        ("sites", 'by=\'sites\'; expected "site", "output", "block", or 12 labels, one for each'),
+        (
+            "sites",
+            'by=\'sites\'; expected "site", "output", "block", "gap", or 12 labels, one for each',
+        ),
         (5, "by=5; expected .*spatial_blocks"),
         (np.zeros((12, 2)), r"by \(shape \(12, 2\)\); expected"),
         (np.arange(11), "by has 11 labels; expected .* 12 labels"),

@@ -20,7 +20,7 @@ from emgpr.user_warnings import warn
 if TYPE_CHECKING:
     import pandas as pd
 
-By = Literal["site", "block", "output"]
+By = Literal["site", "block", "output", "gap"]
 
 N_FOLDS = 5  # unless --folds is given
 
@@ -38,7 +38,10 @@ def validate(
     reading: TableOptions,
     by: Annotated[
         By,
-        typer.Option(help="What to leave out: a site, a block of sites, or one output at a site."),
+        typer.Option(
+            help="What to leave out: a site, a block of sites, or one output at a site (output) "
+            "or in a block (gap)."
+        ),
     ] = "site",
     exact: Annotated[
         bool,

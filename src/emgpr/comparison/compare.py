@@ -167,7 +167,7 @@ def compare(
     X: Any,
     y: Any,
     *,
-    by: Literal["site", "block", "output"] = "site",
+    by: Literal["site", "block", "output", "gap"] = "site",
     n_folds: int = 5,
     random_state: RandomState = 0,
     n_jobs: int | None = None,
@@ -182,6 +182,8 @@ def compare(
       blocks in each fold. This tests predictions far from the data.
     - "output": single readings. If there are enough folds, the outputs at a location are in
       different folds, so that predictions use the other readings at the location.
+    - "gap": the readings of single outputs in a block. If there are enough folds, the outputs of a
+      block are in different folds, so that predictions use the readings of the others there.
 
     The method `cross_validate` of a fitted model is faster, but optimistic, because it does not
     refit the model.
@@ -240,18 +242,19 @@ def _assign_folds(
     rng: np.random.Generator,
 ) -> tuple[Int[Array, "N D"], Int[Array, " N"]]:
     """Assign a fold to every reading, and a group to every row."""
-    if by not in ("site", "block", "output"):
-        raise ValueError(f"by={by!r}; expected 'site', 'block' or 'output'.")
+    if by not in ("site", "block", "output", "gap"):
+        raise ValueError(f"by={by!r}; expected 'site', 'block', 'output' or 'gap'.")
     # Rows with the same location are left out together, because their readings are similar.
     group = np.unique(inputs, axis=0, return_inverse=True)[1].ravel()
     n = int(group.max()) + 1
     if n < n_folds:
         raise ValueError(f"n_folds={n_folds}, but there are only {n} locations; use fewer folds.")
-    if by == "block":
+    if by in ("block", "gap"):
         seed = int(rng.integers(2**31))
         group = spatial_blocks(inputs, max(n_folds, min(BLOCKS_PER_FOLD * n_folds, n // 2)), seed)
     fold = rng.permutation(int(group.max()) + 1) % n_folds
-    shift = np.arange(Y.shape[1]) * (by == "output")  # outputs at a location in different folds
+    separate = by in ("output", "gap")  # outputs at a location in different folds
+    shift = np.arange(Y.shape[1]) * separate
     return (fold[group][:, None] + shift) % n_folds, group
 
 

@@ -40,28 +40,31 @@ class LeaveOutSets:
         inputs: InputSpec,
         output_names: Sequence[str],
     ) -> "LeaveOutSets":
-        """Create the sets for `by`: "site", "output", "block", or a label for each training row."""
+        """Create the sets for `by`: a word, or a label for each training row."""
         D, N = observations.y.shape
         sites = np.arange(N)
         if isinstance(by, str) and by == "site":
             return cls("site", np.tile(sites, (D, 1)), sites)
         if isinstance(by, str) and by == "output":
             return cls("output", np.arange(D * N).reshape(D, N), sites)
-        blocks = isinstance(by, str) and by == "block"
-        if blocks:
+        blocks, gaps = (isinstance(by, str) and by == word for word in ("block", "gap"))
+        if blocks or gaps:
             by = np.full(len(inputs.index), None)
             by[inputs.rows] = _default_blocks(observations.x)
         groups, labels = _group_sites(by, inputs)
         for d, observed in enumerate(observations.observed):
             present = np.unique(groups[observed])
             if len(present) == 1:
-                group = "A block" if blocks else f"Group {labels[present[0]]!r}"
-                remedy = 'Set by="site"' if blocks else 'Divide this group, or set by="site"'
+                in_block = blocks or gaps
+                group = "A block" if in_block else f"Group {labels[present[0]]!r}"
+                remedy = 'Set by="site"' if in_block else 'Divide this group, or set by="site"'
                 raise ValueError(
                     f"{group} contains all {int(observed.sum())} readings of "
                     f"output {output_names[d]!r}, so that no others are left to predict them "
                     f"from. {remedy}."
                 )
+        if gaps:  # readings of other outputs in the block are in other sets, so that they are known
+            return cls("gap", groups + len(labels) * np.arange(D)[:, None], groups)
         return cls(f"{len(labels)} groups", np.tile(groups, (D, 1)), groups)
 
 
@@ -74,8 +77,8 @@ def _group_sites(by: Any, inputs: InputSpec) -> tuple[Int[Array, " N"], list[Any
     """Return the group number of every site, and the group labels."""
     n = len(inputs.index)
     expected = (
-        f'expected "site", "output", "block", or {n} labels, one for each row of the training '
-        "inputs, such as the result of spatial_blocks(X)"
+        f'expected "site", "output", "block", "gap", or {n} labels, one for each row of the '
+        "training inputs, such as the result of spatial_blocks(X)"
     )
     if isinstance(by, str) or np.ndim(by) != 1:
         shape = f" (shape {np.shape(by)})" if np.ndim(by) > 1 else f"={by!r}"

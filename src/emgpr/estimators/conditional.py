@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from emgpr import inspection
+from emgpr.cross_validation import TransferReport
 from emgpr.declared_parameters import declare_parameters
 from emgpr.estimators.multi_output import MultiOutputGP
 
@@ -84,6 +85,22 @@ class ConditionalGP(MultiOutputGP):
     _: KW_ONLY
     residual_kernel: Literal["matern12", "matern32", "matern52", "rbf"] = "matern12"
     varying_coefficients: bool = False
+
+    def transfer_report(self, by: Any = "gap") -> TransferReport:
+        """Compare the cross-validated errors of every output with those of its own process.
+
+        By default, the readings of one output in a block of neighbouring sites are left out, where
+        the other outputs are known. Where nothing is known (by="site" or "block"), both predictions
+        are the same. The columns and verdicts are those of `EMGPR.transfer_report`.
+
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.linspace(0, 60, 120)[:, None]
+        >>> z = np.sin(X) + np.sin(2.3 * X)
+        >>> Y = z * [1, 2] + 0.2 * rng.normal(size=(120, 2))
+        >>> print(ConditionalGP(random_state=0).fit(X, Y).transfer_report().sentence)
+        Transfer helps 0, 1.
+        """
+        return super().transfer_report(by)
 
     @property
     def stacking_weights_(self) -> pd.DataFrame:

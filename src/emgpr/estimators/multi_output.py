@@ -243,11 +243,12 @@ class MultiOutputGP(GPRegressor):
 
         Parameters
         ----------
-        by : "site", "output", "block", or N labels
+        by : "site", "output", "block", "gap", or N labels
             Readings that are left out together: all readings at a site; a single reading, which is
             also predicted from the other outputs at the site; all readings in one of 20 blocks of
-            neighbouring sites; or all sites with the same label. Labels are given for each row of
-            the training inputs (see `spatial_blocks`).
+            neighbouring sites; those of one output in such a block, which are also predicted from
+            the other outputs there; or all sites with the same label. Labels are given for each row
+            of the training inputs (see `spatial_blocks`).
 
         >>> from emgpr import ICM
         >>> X = np.linspace(0, 6, 40)[:, None]

@@ -78,9 +78,9 @@ class ReadingsGP(GPRegressor):
     def cross_validate(self, by: Any = "site") -> CrossValidation:
         """Predict every reading from other readings, with parameters fitted to all readings.
 
-        `by` has the same meaning as in `EMGPR.cross_validate`: "site", "output", "block", or a
-        label for each row of the training inputs. Errors are optimistic because the parameters were
-        also fitted to the readings that are left out.
+        `by` has the same meaning as in `EMGPR.cross_validate`: "site", "output", "block", "gap", or
+        a label for each row of the training inputs. Errors are optimistic because the parameters
+        were also fitted to the readings that are left out.
         """
         observations, inputs, scaler = self._data()
         sets = LeaveOutSets.build(by, observations, inputs, scaler.names)
