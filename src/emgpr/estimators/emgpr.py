@@ -229,7 +229,8 @@ class EMGPR(MultiOutputGP):
 
         The columns are "own" (the output's own process), "joint" (the model of all outputs) and
         "regression" (on the outputs known at the location). There is a row for each output and set
-        of known outputs, near the output's own readings and far from them.
+        of known outputs, near the output's own readings and far from them. Where nothing is known,
+        the set is empty, and the row "any" is for all distances unless the output has gaps.
         """
         return inspection.stacking_weights(self._fitted("posterior_"), self.output_names_)
 
