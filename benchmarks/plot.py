@@ -12,8 +12,9 @@ def draw(problems: dict[str, list[Entry]], folder: Path) -> Path:
     """Draw three panels from the entries of all problems, and return the path of the figure."""
     from matplotlib.figure import Figure
 
-    all_entries = (entry for entries in problems.values() for entry in entries)
-    methods = list(dict.fromkeys(entry["method"] for entry in all_entries))
+    shown = {n: found for n, found in problems.items() if n == "jura" or n.startswith("simulated-")}
+    entries_shown = (entry for entries in shown.values() for entry in entries)
+    methods = list(dict.fromkeys(entry["method"] for entry in entries_shown))
     style = {method: _style(method, i) for i, method in enumerate(methods)}
     canvas = Figure(figsize=(13, 5), layout="constrained")
     left, middle, right = canvas.subplots(1, 3)
