@@ -129,9 +129,11 @@ def test_weights_are_listed_for_every_question(stacked):
     frame, stack = stacking_weights(stacked, NAMES), stacked.stack
     assert list(frame.columns) == ["own", "joint", "regression"]
     assert frame.index.names == ["output", "known", "distance"]
-    assert len(frame) == 3 + 2 * len(stack.known)
+    assert len(frame) == 4 + 2 * len(stack.known)
     for d, name in enumerate(NAMES):
-        assert_array_equal(frame.loc[(name, "", "any")], stack.unknown[d].near)
+        found, has_gap = stack.unknown[d], name == "Ni"
+        assert_array_equal(frame.loc[(name, "", "near" if has_gap else "any")], found.near)
+        assert_array_equal(frame.loc[(name, "", "far" if has_gap else "any")], found.far)
     found = stack.known[1, (0, 2)]
     assert_array_equal(frame.loc[("Ni", "Cd, Zn", "near")], found.near)
     assert_array_equal(frame.loc[("Ni", "Cd, Zn", "far")], found.far)
