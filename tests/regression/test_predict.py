@@ -68,6 +68,35 @@ def mixed(regression, means, variances, far):
     return np.array(expected).T
 
 
+def test_predictions_in_blocks_of_rows_are_the_same(regression, new, monkeypatch):
+    together, sizes = regression.predict(new, FAR), []
+    krige = Regression._krige
+
+    def recorded(self, residual, new, *given):
+        sizes.append(len(new))
+        return krige(self, residual, new, *given)
+
+    monkeypatch.setattr(Regression, "_krige", recorded)
+    monkeypatch.setattr(predict, "ARRAYS_PER_LOCATION", 1e9)  # a block is a single row
+    assert_allclose(regression.predict(new, FAR), together, rtol=1e-10)
+    assert set(sizes) == {1}
+
+
+def test_many_rows_are_predicted_without_their_joint_covariance(regression, rng, monkeypatch):
+    """Only samples need it; its size is the square of the number of rows."""
+    largest, covariance = [0], Residual.covariance
+
+    def recorded(self, kernel, a, b):
+        found = covariance(self, kernel, a, b)
+        largest[0] = max(largest[0], found.size)
+        return found
+
+    monkeypatch.setattr(Residual, "covariance", recorded)
+    many = simulated_rows(rng, n=5000)
+    regression.predict(many, np.zeros(5000))
+    assert largest[0] <= 5000 * len(regression.y)
+
+
 @pytest.mark.parametrize("include_noise", [False, True])
 def test_predictions_are_a_mixture_of_dense_gaussian_processes(regression, new, include_noise):
     means, covs = of_candidates(regression, new, include_noise)

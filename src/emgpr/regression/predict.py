@@ -12,7 +12,7 @@ residual is predicted from the nearest readings.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -66,9 +66,11 @@ class Regression:
             neighbours = self._nearest(new.x, N_NEIGHBOURS)
             return self._from_neighbours(new, neighbours, far, include_noise=include_noise)
         given = np.arange(len(self.y))
-        return self._mix(
-            new, far, lambda residual: self._krige(residual, new, include_noise, given)[0]
-        )
+
+        def krige(at: Int[Array, " b"], residual: Residual) -> Kriged:
+            return self._krige(residual, new.at(at), include_noise, given)[0]
+
+        return self._mix_in_blocks(new, far, ARRAYS_PER_LOCATION * 8 * len(given), krige)
 
     def leave_out(
         self, sets: Int[Array, " n"], targets: Int[Array, " m"], far: Float[Array, " m"]
@@ -115,7 +117,10 @@ class Regression:
             draws, start = np.flatnonzero(chosen.any(axis=1)), ends[c]
             if not len(draws):
                 continue
-            kriged, cov = self._krige(residual, new, include_noise, given)
+            kriged, k = self._krige(residual, new, include_noise, given)
+            cov = residual.covariance(self.kernel, new, new) - k.T @ k
+            if include_noise:
+                cov[np.diag_indices_from(cov)] += residual.noise(new)
             beta, root = self._coefficients(residual, prior.deviations(self._drift))
             u = self._drift.features(new) - kriged.projection
             cov = cov + (u @ root) @ (u @ root).T
@@ -146,26 +151,36 @@ class Regression:
         *,
         include_noise: bool,
     ) -> Moments:
-        """Predict each row from its own neighbours, in blocks of rows; −1 means no neighbour."""
-        n = neighbours.shape[1]
+        """Predict each row from its own neighbours; −1 means no neighbour."""
+
+        def krige(at: Int[Array, " b"], residual: Residual) -> Kriged:
+            return self._krige_locally(residual, new.at(at), neighbours[at], include_noise)
+
+        n_bytes = ARRAYS_PER_LOCATION * 8 * neighbours.shape[1] ** 2
+        return self._mix_in_blocks(new, far, n_bytes, krige)
+
+    def _mix_in_blocks(
+        self,
+        new: RegressionRows,
+        far: Float[Array, " m"],
+        n_bytes: float,
+        krige: Callable[[Int[Array, " b"], Residual], Kriged],
+    ) -> Moments:
+        """Return mean and variance of the mixture, in blocks of rows that need `n_bytes` each."""
         parts = []
-        for run in chunks(len(new), ARRAYS_PER_LOCATION * 8 * n * n, 1):
+        for run in chunks(len(new), n_bytes, 1):
             at = np.arange(run.start, run.stop)
-            some, near = new.at(at), neighbours[at]
-
-            def krige(
-                residual: Residual, some: RegressionRows = some, near: Int[Array, "m n"] = near
-            ) -> Kriged:
-                return self._krige_locally(residual, some, near, include_noise)
-
-            parts.append(self._mix(some, far[at], krige))
+            parts.append(self._mix(new.at(at), far[at], partial(krige, at)))
         mean, variance = (np.concatenate(part) for part in zip(*parts, strict=True))
         return mean, variance
 
     def _krige(
         self, residual: Residual, new: RegressionRows, include_noise: bool, given: Int[Array, " g"]
-    ) -> tuple[Kriged, Float[Array, "m m"]]:
-        """Predict the residual process from given readings; also return its joint covariance."""
+    ) -> tuple[Kriged, Float[Array, "g m"]]:
+        """Predict the residual process from given readings.
+
+        Also return k, with which the covariance of the process at the new rows is lower by kᵀk.
+        """
         rows = self.rows.at(given)
         cov = residual.covariance(self.kernel, rows, rows)
         cov[np.diag_indices_from(cov)] += residual.noise(rows)
@@ -174,11 +189,10 @@ class Regression:
         half = factor.half_solve(np.column_stack([cross, self._features[given], self.y[given]]))
         m = len(new)
         k, H, y = half[:, :m], half[:, m:-1], half[:, -1]
-        joint = residual.covariance(self.kernel, new, new) - k.T @ k
+        variance = residual.variance(new) - (k**2).sum(axis=0)
         if include_noise:
-            joint[np.diag_indices_from(joint)] += residual.noise(new)
-        variance = np.maximum(np.diagonal(joint), 0.0)
-        return Kriged(k.T @ y, k.T @ H, variance), joint
+            variance = variance + residual.noise(new)
+        return Kriged(k.T @ y, k.T @ H, np.maximum(variance, 0.0)), k
 
     def _krige_locally(
         self,
