@@ -12,6 +12,8 @@ from sklearn.gaussian_process.kernels import RBF, CompoundKernel, ConstantKernel
 import emgpr
 from emgpr import GPRN, plots
 from emgpr.datasets import jura_table
+from emgpr.experiments.fitting import build
+from emgpr.experiments.jura import TABLE_1
 from emgpr.fitting import regression_network as module
 from emgpr.persistence import ModelFileError
 from emgpr.report.description import describe
@@ -216,18 +218,17 @@ def test_other_kernels_and_equal_noise():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("settings", "bound", "errors"),
+    ("row", "bound", "errors"),
     [
-        ({"output_transform": "log", "constant_weights": True}, -1016.2, (0.422, 0.430)),
-        ({"output_transform": None, "constant_weights": True}, -1096.9, (0.464, 0.472)),
-        ({"output_transform": "log"}, -1016.2, (0.39, 0.430)),
-        ({"output_transform": None}, -1088.5, (0.40, 0.435)),
+        ("SLFM (VB)", -1016.2, (0.422, 0.430)),
+        ("SLFM* (VB)", -1096.9, (0.464, 0.472)),
+        ("GPRN (VB)", -1016.2, (0.39, 0.430)),
+        ("GPRN* (VB)", -1088.5, (0.40, 0.435)),
     ],
 )
-def test_jura(settings, bound, errors):
+def test_jura(row, bound, errors):
     jura = jura_table()
-    model = GPRN(equal_noise=True, output_bounds=None, random_state=0, **settings)
-    model.fit(jura.X, jura.Y)
+    model = build(TABLE_1[row], random_state=0).fit(jura.X, jura.Y)
     assert model.bound_ >= bound
     truth, new = jura.truth["Cd"].to_numpy(), jura.X[jura.test]
     error = np.abs(model.predict(new)[:, 0] - truth).mean()
