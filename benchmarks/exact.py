@@ -1,16 +1,17 @@
 """Vecchia's likelihood compared with the exact likelihood, each at its own optimum.
 
 Every table is divided into folds of sites. For each fold, the joint model is fitted to the other
-sites with Vecchia's likelihood of 15 neighbours, and with the exact likelihood. The table shows
+sites with Vecchia's likelihood (by default, of the number of neighbours that emgpr chooses), and
+with the exact likelihood. The table shows
 
 - the exact log-likelihood of the first model minus that of the second, relative to the number of
   readings n,
 - the errors of the left-out sites, predicted from their coordinates, as squared errors in units of
   the variance of each output, and their paired difference with its standard error over sites.
 
-Run `python -m benchmarks.exact`, or `python -m benchmarks.exact jura --folds 2` for less work. The
-Meuse data and the ATMS granule are read from the files that the environment variables EMGPR_MEUSE
-and EMGPR_ATMS name.
+Run `python -m benchmarks.exact`, or `python -m benchmarks.exact jura --folds 2` for less work, and
+`--neighbours 15` for another number of neighbours. The Meuse data and the ATMS granule are read
+from the files that the environment variables EMGPR_MEUSE and EMGPR_ATMS name.
 """
 
 import argparse
@@ -29,7 +30,6 @@ from emgpr.metrics import PairedDifference, paired_difference
 Array = np.ndarray
 Table = tuple[Array, Array]
 
-NEIGHBOURS = 15
 N_SATELLITE, D_ATMS = 250, 6  # sites and outputs of the satellite data: the exact fit is slow
 
 
@@ -68,14 +68,16 @@ def exact_log_likelihood(model: EMGPR) -> float:
     return float(log_likelihood(table, lmc.weights[0], lmc.noise, K).value)
 
 
-def compare(X: Array, Y: Array, left_out: Array) -> tuple[float, Array, Array]:
+def compare(
+    X: Array, Y: Array, left_out: Array, n_neighbours: int | str
+) -> tuple[float, Array, Array]:
     """Fit both models; return the difference per reading, and their squared errors."""
     mean, scale = Y[~left_out].mean(axis=0), Y[~left_out].std(axis=0)
     Z = (Y - mean) / scale
     values, errors = [], []
-    for n_neighbours in (NEIGHBOURS, None):
+    for n in (n_neighbours, None):
         model = EMGPR(
-            n_neighbours=n_neighbours, transfer="full", parameter_uncertainty=False,
+            n_neighbours=n, transfer="full", parameter_uncertainty=False,
             output_transform=None, output_bounds=None, max_iter=500, random_state=0,
         )  # fmt: skip
         model.fit(X[~left_out], Z[~left_out])
@@ -84,10 +86,12 @@ def compare(X: Array, Y: Array, left_out: Array) -> tuple[float, Array, Array]:
     return (values[0] - values[1]) / Z[~left_out].size, errors[0], errors[1]
 
 
-def run(X: Array, Y: Array, n_folds: int) -> tuple[Array, float, float, PairedDifference]:
+def run(
+    X: Array, Y: Array, n_folds: int, n_neighbours: int | str
+) -> tuple[Array, float, float, PairedDifference]:
     """Return the differences of each fold, the mean errors, and their paired difference."""
     folds = np.random.default_rng(0).permutation(len(X)) % n_folds
-    found = [compare(X, Y, folds == fold) for fold in range(n_folds)]
+    found = [compare(X, Y, folds == fold, n_neighbours) for fold in range(n_folds)]
     ours, exact = (np.concatenate(part) for part in list(zip(*found, strict=True))[1:])
     differences = np.array([row[0] for row in found])
     return differences, ours.mean(), exact.mean(), paired_difference(ours, exact)
@@ -98,7 +102,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.exact", description=__doc__)
     parser.add_argument("problems", nargs="*", help="tables to run (default: all)")
     parser.add_argument("--folds", type=int, default=4)
+    parser.add_argument("--neighbours", type=int, help="number of neighbours (default: automatic)")
     args = parser.parse_args()
+    n_neighbours = "auto" if args.neighbours is None else args.neighbours
     print(
         "| table | sites × outputs | log-likelihood / n (lowest to highest fold) "
         "| error, Vecchia | error, exact | difference | in percent |\n"
@@ -111,7 +117,7 @@ def main() -> None:
             print(f"{name} is left out: {reason}")
             continue
         with warnings.catch_warnings(action="ignore"):
-            differences, ours, exact, paired = run(X, Y, args.folds)
+            differences, ours, exact, paired = run(X, Y, args.folds, n_neighbours)
         print(
             f"| {name} | {len(X)} × {Y.shape[1]} | {differences.min():+.2%} to "
             f"{differences.max():+.2%} | {ours:.5f} | {exact:.5f} | {paired.mean:+.5f} ± "

@@ -12,8 +12,8 @@ pytestmark = pytest.mark.slow
 UNFITTED = 1e-6  # tolerance where nothing is learned; a GeoTIFF has 32 bits
 SIX_DIGITS = 1e-5  # of predictions in text files, which had all digits
 # The joint optimisation of the default fit ends at one of two points near the maximum, depending on
-# the kernels that the BLAS library has for the processor: an error of 0.4058 or 0.4078.
-PRINTED = {"demo": 1e-2}
+# the kernels that the BLAS library has for the processor: an error of 0.4061 or 0.4101.
+PRINTED = {"demo": 3e-2}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

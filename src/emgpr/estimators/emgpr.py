@@ -65,8 +65,9 @@ class EMGPR(MultiOutputGP):
     n_neighbours : int, "auto" or None
         Number of earlier sites on which each site is conditioned in the likelihood of the joint
         optimisation (Vecchia's approximation). "auto" means 15, fewer with more than 8 outputs,
-        and more with few sites. None means the exact likelihood, whose cost grows with the cube of
-        the number of readings. With mini-batches, the likelihood of each batch is exact.
+        and up to 30 with up to 4000 sites. None means the exact likelihood, whose cost grows with
+        the cube of the number of readings. With mini-batches, the likelihood of each batch is
+        exact.
     n_members : int or None
         Maximum number of members; None means one for every mini-batch.
     partition : {"stratified", "random", "strided"}

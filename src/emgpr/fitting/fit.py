@@ -140,7 +140,7 @@ def fit_lmc(
         if settings.transfer == "auto" and observations.n_outputs > 1:
             # Left-out predictions are not stored in checkpoints.
             quiet = replace(execution, checkpoint=NO_CHECKPOINT)
-            posterior = stack_candidates(posterior, start, refined, params, settings, scaler, quiet)
+            posterior = stack_candidates(posterior, refined, params, settings, scaler, quiet)
     scaler, posterior = order.restored_scaler(scaler), order.restored_posterior(posterior)
     return FittedLMC(params, scaler, posterior, summary)
 

@@ -12,14 +12,13 @@ from emgpr.stacking import StackedPosterior, fit_stack
 from emgpr.stacking.scores import LeftOutScores
 from emgpr.transforms import OutputScaler
 from emgpr.user_warnings import warn
-from emgpr.weights import LMCParameters, RefinedModel, refit_roughly, starting_points
+from emgpr.weights import RefinedModel, refit_roughly
 
 Array = np.ndarray
 
 
 def stack_candidates(
     posterior: LMCPosterior,
-    start: LMCParameters,
     refined: RefinedModel,
     params: ResolvedParams,
     settings: FitSettings,
@@ -29,8 +28,7 @@ def stack_candidates(
     """Fit the weights of own processes, joint model and regressions.
 
     The parts of a whole are predicted by the joint model, or by their own processes if there is
-    none: the distribution of a part depends on the correlations of the parts. `start` is the model
-    from which the joint optimisation started.
+    none: the distribution of a part depends on the correlations of the parts.
     """
     parts = {d for composition in scaler.compositions for d in composition.outputs}
     if parts and not settings.couples_outputs:
@@ -45,7 +43,7 @@ def stack_candidates(
     )
     refit = None
     if params.n_neighbours is not None:
-        refit = partial(_refit, start, refined.start, params, settings, execution.quiet())
+        refit = partial(_refit, refined, params, settings, execution.quiet())
     stack = fit_stack(
         posterior,
         scores,
@@ -65,23 +63,18 @@ def n_parameters(model: LMCModel) -> int:
 
 
 def _refit(
-    start: LMCParameters,
-    name: str,
+    refined: RefinedModel,
     params: ResolvedParams,
     settings: FitSettings,
     execution: Execution,
     observations: Observations,
 ) -> LMCModel:
-    """Fit the joint model roughly to other readings, from the same kind of starting point."""
+    """Fit the joint model roughly to other readings."""
     assert params.n_neighbours is not None
-    points = starting_points(
-        start, observations, correlated=params.correlated, own_kernels=settings.lists_kernels
-    )
     parameters = refit_roughly(
         observations,
-        points.get(name, start),
+        refined,
         n_neighbours=params.n_neighbours,
-        correlated=params.correlated,
         weak_prior=settings.prior == "weak",
         max_iter=settings.max_iter,
         execution=execution,

@@ -70,7 +70,6 @@ class RefinedModel:
     # Vector of all parameters and their information matrix, for a model with one member.
     vector: ParameterVector | None = None
     information: Float[Array, "p p"] | None = None
-    start: str = ""  # name of the starting point, for Vecchia's likelihood
 
 
 def refine(

@@ -42,10 +42,11 @@ from emgpr.weights.posterior_density import PosteriorDensity
 Array = np.ndarray
 MakeVector = Callable[[LMCParameters], ParameterVector]
 
-# Neighbours and rows of a block: at most MAX_NEIGHBOURS and about MAX_ROWS, but at least
-# MIN_NEIGHBOURS; more for small tables, whose blocks may have SMALL_TABLE_OPERATIONS in total.
-MAX_NEIGHBOURS, MIN_NEIGHBOURS, MAX_ROWS = 15, 5, 128
-SMALL_TABLE_OPERATIONS = 1e7
+# Neighbours of a site: FEW_NEIGHBOURS or, with many outputs, such that a block has about MAX_ROWS
+# rows, but at least MIN_NEIGHBOURS. With up to SMALL_TABLE_SITES, up to MANY_NEIGHBOURS, as long as
+# the Cholesky factors of all blocks need at most MAX_OPERATIONS.
+MANY_NEIGHBOURS, FEW_NEIGHBOURS, MIN_NEIGHBOURS, MAX_ROWS = 30, 15, 5, 128
+SMALL_TABLE_SITES, MAX_OPERATIONS = 4000, 4e8
 COARSE_NEIGHBOURS = 6  # in the first two stages
 FIRST_SITES, COARSE_BLOCKS = 400, 2000  # largest numbers in the first and in the second stage
 LATE_DAMPING = 0.1  # in the third stage, which starts close to the maximum
@@ -60,18 +61,20 @@ NEW_SHARE = 0.4  # of a new information matrix in the average, if it is computed
 # Stop if the expected gain for each reading is less: in the three stages.
 FIRST_TOLERANCE, COARSE_TOLERANCE, TOLERANCE = 2e-2, 1.5e-3, 7e-4
 # With few sites, further iterations are cheap, and the parameters change the predictions more.
-SMALL_TABLE_SITES, SMALL_TABLE_TOLERANCE = 100, 1e-5
+FEW_SITES, FEW_SITES_TOLERANCE = 100, 1e-5
 
 
 def automatic_neighbours(N: int, D: int) -> int:
     """Return the number of neighbours for a table with N sites and D outputs.
 
     >>> [automatic_neighbours(*size) for size in ((30, 3), (359, 3), (10**6, 3), (606, 30))]
-    [29, 15, 15, 5]
+    [29, 30, 15, 5]
     """
-    few = max(MIN_NEIGHBOURS, min(MAX_NEIGHBOURS, round(MAX_ROWS / D) - 1))
-    affordable = int((3 * SMALL_TABLE_OPERATIONS / max(N, 1)) ** (1 / 3) / D) - 1
-    return max(0, min(N - 1, max(few, affordable)))
+    few = max(MIN_NEIGHBOURS, min(FEW_NEIGHBOURS, round(MAX_ROWS / D) - 1))
+    if N <= SMALL_TABLE_SITES:
+        affordable = int((3 * MAX_OPERATIONS / max(N, 1)) ** (1 / 3) / D) - 1
+        few = max(few, min(MANY_NEIGHBOURS, affordable))
+    return max(0, min(N - 1, few))
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,6 @@ class JointFit:
     values: list[float]  # log posterior density at the start of the last stage and after each step
     # At the end, including the curvature of the priors; None if it is not needed.
     information: Float[Array, "p p"] | None
-    start: str = ""  # name of the starting point
 
 
 def fit_jointly(
@@ -103,15 +105,14 @@ def fit_jointly(
         observations, make_vector, weak_prior, max_iter, with_information, execution
     )  # fmt: skip
     few = min(COARSE_NEIGHBOURS, n_neighbours)
-    name = next(iter(points))
-    parameters = points[name]
+    parameters = next(iter(points.values()))
     if len(points) > 1:
-        name, parameters = search.choose(points, few)
+        parameters = search.choose(points, few)
     if few < n_neighbours:
         density = search.density(parameters, few, n_blocks=COARSE_BLOCKS)
         result, _ = search.run(density, parameters, COARSE_TOLERANCE, "few neighbours")
         parameters = unpack(density, result.x)
-    return replace(search.finish(parameters, n_neighbours), start=name)
+    return search.finish(parameters, n_neighbours)
 
 
 def refine_with_vecchia(
@@ -151,27 +152,37 @@ def refine_with_vecchia(
             )
             other = search.finish(replace(parameters, W=W[0]), n_neighbours)
             if other.result.value >= fit.result.value - noisy.sum() * W[0, 0].size:
-                fit = replace(other, start=fit.start)
+                fit = other
     return _as_refined_model(fit, max_iter)
 
 
 def refit_roughly(
     observations: Observations,
-    point: LMCParameters,
+    fitted: RefinedModel,
     *,
     n_neighbours: int,
-    correlated: bool,
     weak_prior: bool,
     max_iter: int,
     execution: Execution = DEFAULT_EXECUTION,
 ) -> LMCParameters:
-    """Run only the first stage, from one starting point, and return the parameters it reaches."""
-    make_vector = _vector_maker(observations, point, correlated=correlated)
+    """Continue an optimisation with other readings, for a few iterations with few neighbours.
+
+    The search begins close to the maximum and ends at the tolerance of the second stage, so that
+    the parameters hardly depend on readings to which only the first model was fitted.
+    """
+    vector, parameters = fitted.vector, fitted.parameters
+    assert vector is not None
+
+    def make_vector(parameters: LMCParameters) -> ParameterVector:
+        return replace(vector, start=parameters)
+
     search = _Search(observations, make_vector, weak_prior, max_iter, False, execution)
     sites = np.sort(pseudo_random_order(observations.x)[:FIRST_SITES])
-    density = search.density(point, min(COARSE_NEIGHBOURS, n_neighbours), sites)
-    label, start = "without the readings in gaps", _clip(density, point)
-    result, _ = search.run(density, start, FIRST_TOLERANCE, label, max_iter=FIRST_ITERATIONS)
+    density = search.density(parameters, min(COARSE_NEIGHBOURS, n_neighbours), sites)
+    result, _ = search.run(
+        density, parameters, COARSE_TOLERANCE, "without the readings in gaps",
+        max_iter=FIRST_ITERATIONS, damping=LATE_DAMPING,
+    )  # fmt: skip
     return unpack(density, result.x)
 
 
@@ -210,9 +221,7 @@ def _as_refined_model(fit: JointFit, max_iter: int) -> RefinedModel:
     history += [Stage("everything", value) for value in fit.values[1:]]
     result = as_optimize_result(end, vector.bounds_around(end.x))
     message = vector.describe_end(result, max_iter)
-    return RefinedModel(
-        fit.parameters, members, history, message, vector, fit.information, fit.start
-    )  # fmt: skip
+    return RefinedModel(fit.parameters, members, history, message, vector, fit.information)
 
 
 def unpack(density: PosteriorDensity, x: Float[Array, " p"]) -> LMCParameters:
@@ -315,8 +324,8 @@ class _Search:
             checkpoint.flush()
         return result, values
 
-    def choose(self, points: dict[str, LMCParameters], few: int) -> tuple[str, LMCParameters]:
-        """Run the first stage; return the name and the result of the best starting point."""
+    def choose(self, points: dict[str, LMCParameters], few: int) -> LMCParameters:
+        """Run the first stage; return the parameters reached from the best starting point."""
         sites = pseudo_random_order(self.observations.x)[:FIRST_SITES]
         n_held_out = len(sites) // HELD_OUT
         held_out, known = np.sort(sites[:n_held_out]), np.sort(sites[n_held_out:])
@@ -339,7 +348,7 @@ class _Search:
             losses = {name: paired_difference(scores[best], scores[name]) for name in points}
             near = [name for name, loss in losses.items() if loss.mean <= 2 * loss.standard_error]
         chosen = max(near, key=lambda name: values[name])
-        return chosen, ends[chosen]
+        return ends[chosen]
 
     def _held_out_density(
         self,
@@ -371,7 +380,7 @@ class _Search:
         result, values = self.run(
             density,
             parameters,
-            TOLERANCE if N > SMALL_TABLE_SITES else SMALL_TABLE_TOLERANCE,
+            TOLERANCE if N > FEW_SITES else FEW_SITES_TOLERANCE,
             "all sites",
             min_iter=MIN_LATE_ITERATIONS if n > COARSE_BLOCKS else 0,
             damping=LATE_DAMPING,
