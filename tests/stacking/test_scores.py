@@ -117,8 +117,22 @@ def test_the_penalty_is_the_number_of_parameters_per_reading(made):
     assert_allclose(scores_of(made).penalty, 7 / (~np.isnan(made.Y)).sum())
 
 
+def test_with_some_hundred_readings_all_are_tested_with_their_neighbours(monkeypatch):
+    made = world(np.random.default_rng(3), N=60, k=1)
+    exact = scores_of(made, automatic=True)
+    own, joint = exact.own_near, exact.joint_near  # computed before the limit is changed
+    monkeypatch.setattr(module, "MAX_EXACT", 50)
+    scores = scores_of(made, automatic=True)
+    assert isinstance(scores.own.conditioning, int)
+    assert_array_equal(scores.sites, np.arange(60))
+    for near, all_others in ((scores.own_near, own), (scores.joint_near, joint)):
+        difference = np.abs(near[0] - all_others[0]) / np.sqrt(all_others[1])
+        assert 1e-9 < difference.mean() < 0.2
+
+
 def test_with_many_readings_some_of_every_output_are_tested(monkeypatch):
     monkeypatch.setattr(module, "MAX_EXACT", 50)
+    monkeypatch.setattr(module, "MAX_READINGS", 50)
     monkeypatch.setattr(module, "MAX_TEST_READINGS", 5)
     made = world(np.random.default_rng(3), N=60, k=1)
     made.Y[10:, 2] = np.nan

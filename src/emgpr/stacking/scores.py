@@ -24,11 +24,12 @@ Array = np.ndarray
 Moments = tuple[Float[Array, " n"], Float[Array, " n"]]  # means and variances
 Table = tuple[Float[Array, "N D"], Float[Array, "N D"]]  # means and variances, NaN if not computed
 
-MAX_TEST_READINGS = 100  # of each output, if there are too many readings for an exact test
-# Readings are left out exactly if there are at most this number. Otherwise, each is predicted from
-# neighbours: at most MAX_NEIGHBOURS readings of each output, with a covariance of about MAX_ROWS
-# rows, but at least MIN_NEIGHBOURS.
-MAX_EXACT = 1000
+# All readings are left out if there are at most MAX_READINGS, otherwise some of each output.
+MAX_READINGS, MAX_TEST_READINGS = 1000, 100
+# They are left out exactly if there are at most MAX_EXACT readings. Otherwise, each is predicted
+# from neighbours: at most MAX_NEIGHBOURS readings of each output, with a covariance of about
+# MAX_ROWS rows, but at least MIN_NEIGHBOURS.
+MAX_EXACT = 500
 MAX_NEIGHBOURS, MIN_NEIGHBOURS, MAX_ROWS = 16, 6, 128
 N_PARTS = 3  # of a fold, at which the known outputs are left out in turn
 
@@ -176,17 +177,22 @@ class LeftOutScores:
 
 
 def is_exact(observations: Observations, n_members: int) -> bool:
-    """Tell whether there are few enough readings that all of them are left out, exactly."""
-    return n_members ** (1 / 3) * observations.n_readings <= MAX_EXACT
+    """Tell whether readings are predicted from all others when they are left out."""
+    return _readings(observations, n_members) <= MAX_EXACT
 
 
 def tested_sites(observations: Observations, n_members: int) -> Int[Array, " T"]:
     """Return the sites whose readings are left out: all of them, or some for each output."""
-    if is_exact(observations, n_members):
+    if _readings(observations, n_members) <= MAX_READINGS:
         return np.arange(observations.n_sites)
     order = pseudo_random_order(observations.x)
     some = [order[observed[order]][:MAX_TEST_READINGS] for observed in observations.observed]
     return np.unique(np.concatenate(some))
+
+
+def _readings(observations: Observations, n_members: int) -> float:
+    """Return the number of readings with which one member would cost as much as all of them."""
+    return n_members ** (1 / 3) * observations.n_readings
 
 
 def test_neighbours(D: int) -> int:
