@@ -38,9 +38,12 @@ def test_parameters_are_weights_noise_and_kernels():
     assert n_parameters(LMCModel(kernels, W, np.eye(3) + 0.1)) == 12 + 6 + 3
 
 
-@pytest.mark.parametrize("n_neighbours", ["auto", None])
-def test_the_joint_model_is_refitted_for_gaps_if_this_is_fast(n_neighbours, monkeypatch):
-    """With Vecchia's likelihood; the readings in a gap are not among those of the refit."""
+@pytest.mark.parametrize(
+    ("changes", "is_refitted"),
+    [({}, True), ({"n_neighbours": None}, True), ({"refine": 1}, False), ({"refine": 0}, False)],
+)
+def test_the_joint_model_is_refitted_for_gaps(changes, is_refitted, monkeypatch):
+    """After a joint optimisation; the readings in a gap are not among those of the refit."""
     refits = []
     original = module.refit_roughly
 
@@ -49,11 +52,10 @@ def test_the_joint_model_is_refitted_for_gaps_if_this_is_fast(n_neighbours, monk
         return original(observations, *args, **settings)
 
     monkeypatch.setattr(module, "refit_roughly", recorded)
-    model = fit(n_neighbours=n_neighbours)
+    model = fit(**changes)
     weights = model.posterior_.stack.known[1, (0, 2)]
-    fast = model.resolved_params_.n_neighbours is not None
-    assert len(refits) == (N_FOLDS if fast else 0)
-    assert np.isnan(weights.log_scores[1, 1]) == (not fast)
+    assert len(refits) == (N_FOLDS if is_refitted else 0)
+    assert np.isnan(weights.log_scores[1, 1]) == (not is_refitted)
     full = model.posterior_.observations.n_readings
     assert all(observations.n_readings < full for observations in refits)
 

@@ -7,7 +7,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from emgpr import EMGPR, LMC
 from emgpr.observations import Observations
-from emgpr.weights import automatic_neighbours, joint_vecchia
+from emgpr.weights import automatic_neighbours, vecchia_search
 from tests.simulated import smooth_table
 
 
@@ -59,11 +59,11 @@ def test_the_order_of_the_rows_does_not_matter(table, rng):
 
 
 def test_many_sites_are_fitted_in_growing_parts(table, monkeypatch):
-    monkeypatch.setattr(joint_vecchia, "COARSE_BLOCKS", 10)
-    monkeypatch.setattr(joint_vecchia, "GROWTH", 2)
-    monkeypatch.setattr(joint_vecchia, "FIRST_SITES", 30)
+    monkeypatch.setattr(vecchia_search, "COARSE_BLOCKS", 10)
+    monkeypatch.setattr(vecchia_search, "GROWTH", 2)
+    monkeypatch.setattr(vecchia_search, "FIRST_SITES", 30)
     sizes, n_iters = [], []
-    inner = joint_vecchia._Search.run
+    inner = vecchia_search.VecchiaSearch.run
 
     def run(self, density, *given, **settings):
         sizes.append(len(density.table.blocks))
@@ -71,7 +71,7 @@ def test_many_sites_are_fitted_in_growing_parts(table, monkeypatch):
         n_iters.append(result.n_iter)
         return result, values
 
-    monkeypatch.setattr(joint_vecchia._Search, "run", run)
+    monkeypatch.setattr(vecchia_search.VecchiaSearch, "run", run)
     model = fitted(table, n_neighbours=8)
     assert sizes[:3] == [30] * 3  # six sites are too few to hold out
     assert sizes[3:] == [10, 10, 20, 60]
@@ -105,7 +105,19 @@ def test_held_out_sites_are_given_known_sites(rng):
     start = LMCParameters(
         (RBF(0.3),), 0.5 * np.eye(2), 0.7 * np.ones((1, 2, 1)), np.tile([1e-8, 1e2], (2, 1))
     )
-    search = joint_vecchia._Search(observations, lambda p: None, True, 10, False, DEFAULT_EXECUTION)
+    search = vecchia_search.VecchiaSearch(
+        observations, lambda p: None, True, 10, False, DEFAULT_EXECUTION
+    )
     found = search._held_out_density(start, np.arange(5), np.arange(5, 20), 3)
     assert found.shape == (5,)
     assert np.isfinite(found).all()
+
+
+def test_a_search_with_the_exact_likelihood_has_the_information_of_vecchias(table):
+    """With all neighbours, which for 60 sites differ little from those chosen automatically."""
+    far = np.array([[3.0, 3.0], [0.5, 0.5]])
+    exact, vecchias = (fitted(table, n_neighbours=n) for n in (None, 59))
+    without = fitted(table, n_neighbours=None, parameter_uncertainty=False)
+    std = [model.predict(far, return_std=True)[1] for model in (exact, vecchias, without)]
+    assert_allclose(std[0], std[1], rtol=0.05)
+    assert (std[0] > 1.02 * std[2])[0].all()

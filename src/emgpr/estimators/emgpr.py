@@ -18,10 +18,11 @@ class EMGPR(MultiOutputGP):
     """Ensemble multi-task Gaussian process regression with multiple latent processes.
 
     Every output is a weighted sum of latent Gaussian processes plus noise. Step 1 fits a process to
-    each output separately; step 2 fits the weight of every process in every output; then all
-    parameters are optimised jointly. The defaults were chosen by cross-validation on the training
-    data of many data sets (docs/choices.md). `EMGPR.paper()` is the method as published: two steps,
-    with an ensemble whose members are fitted to mini-batches and whose predictions are averaged.
+    each output separately; then kernels, noise and the weight of every process in every output are
+    optimised jointly. (In the paper, step 2 fits the weights only.) The defaults were chosen by
+    cross-validation on the training data of many data sets (docs/choices.md). `EMGPR.paper()` is
+    the method as published: two steps, with an ensemble whose members are fitted to mini-batches
+    and whose predictions are averaged.
 
     Parameters
     ----------
@@ -95,16 +96,15 @@ class EMGPR(MultiOutputGP):
         its own process, the joint model of all outputs, and a regression on the outputs that are
         known at the location. Their weights maximise the log density of left-out readings: near
         other readings of the output, and in gaps like those in the table (`stacking_weights_`).
-        If the table has no gaps, or the joint model is not fitted with Vecchia's likelihood, the
-        joint model has no weight in gaps. With "full", all outputs are predicted by the joint
+        If the table has no gaps, or with sweeps, `refine=0` or mini-batches, the joint model has no
+        weight in gaps. With "full", all outputs are predicted by the joint
         model, and with "none", by their own processes. The parts of a whole are predicted by the
         joint model. ("safe", the default of earlier versions, means "auto".)
     parameter_uncertainty : bool
         Whether predictive distributions include the uncertainty of the kernels, weights, noise and
         means of the outputs, and larger variances because these are estimated. If False, the fitted
         parameters are treated as known, as in the paper, and intervals are too narrow if there are
-        few sites. It has an effect only if the joint model is fitted with Vecchia's likelihood (not
-        with sweeps, `refine=0`, `n_neighbours=None` or mini-batches), or with transfer="none".
+        few sites. It has no effect on the joint model with sweeps, `refine=0` or mini-batches.
     latent_learner : "auto", name, object with a method learn, regressor or list of regressors
         Method of step 1. "exact" is maximum likelihood; "poe" uses the likelihoods of batches, in a
         time that does not depend on N; "dtc", "fitc", "pitc" and "vfe" use inducing points,

@@ -150,7 +150,10 @@ class MultiOutputGP(GPRegressor):
 
     @property
     def approximations_(self) -> tuple[str, ...]:
-        """Descriptions of all approximations in the fit and predictions; empty if exact."""
+        """Descriptions of the approximations of likelihoods and predictions; empty if exact.
+
+        `plan` also lists samples from which transforms and stacking weights are chosen.
+        """
         learner, params = self._fitted("fit_summary_").latent_learner, self.resolved_params_
         return describe_approximations(self.posterior_, learner, params.n_neighbours)
 

@@ -33,8 +33,8 @@ class IndependentGP(MultiOutputGP):
 class LMC(MultiOutputGP):
     """Linear model of coregionalisation: Q latent processes, with B_q = W_q W_qᵀ of rank k.
 
-    Kernels, noise and weights are optimised jointly for all readings, starting from the result of
-    the two steps. The parameters have the same meaning as in `EMGPR`.
+    Kernels, noise and weights are optimised jointly for all readings, after a fit of each output
+    alone. The parameters have the same meaning as in `EMGPR`.
 
     >>> from emgpr import LMC
     >>> X = np.linspace(0, 6, 30)[:, None]

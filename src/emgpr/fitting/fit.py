@@ -54,6 +54,7 @@ from emgpr.weights import (
     LMCParameters,
     RefinedModel,
     Stage,
+    add_information,
     decouple_constant_outputs,
     fit_weights,
     independent_parameters,
@@ -140,7 +141,7 @@ def fit_lmc(
         if settings.transfer == "auto" and observations.n_outputs > 1:
             # Left-out predictions are not stored in checkpoints.
             quiet = replace(execution, checkpoint=NO_CHECKPOINT)
-            posterior = stack_candidates(posterior, refined, params, settings, scaler, quiet)
+            posterior = stack_candidates(posterior, refined, settings, scaler, quiet)
     scaler, posterior = order.restored_scaler(scaler), order.restored_posterior(posterior)
     return FittedLMC(params, scaler, posterior, summary)
 
@@ -335,6 +336,10 @@ def refine_weights(
             output_names=names, latent_numbers=order.latent_numbers(len(start.kernels)),
             output_columns=order.columns, execution=execution,
         )  # fmt: skip
+        if settings.parameter_uncertainty and refined.vector is not None:
+            refined = add_information(
+                observations, refined, weak_prior=weak_prior, execution=execution
+            )
         message = f"Refinement: {refined.message}." if refined.message else ""
         return replace(refined, message=message)
     n_unconverged = int((~members.converged).sum())

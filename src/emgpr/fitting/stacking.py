@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from emgpr.fitting.defaults import FitSettings, ResolvedParams
+from emgpr.fitting.defaults import FitSettings
 from emgpr.observations import Observations
 from emgpr.parallel import Execution
 from emgpr.prediction import LMCModel, LMCPosterior
@@ -20,7 +20,6 @@ Array = np.ndarray
 def stack_candidates(
     posterior: LMCPosterior,
     refined: RefinedModel,
-    params: ResolvedParams,
     settings: FitSettings,
     scaler: OutputScaler,
     execution: Execution,
@@ -42,8 +41,8 @@ def stack_candidates(
         posterior, settings.couples_outputs, n_parameters(posterior.model), execution.quiet()
     )
     refit = None
-    if params.n_neighbours is not None:
-        refit = partial(_refit, refined, params, settings, execution.quiet())
+    if refined.vector is not None:
+        refit = partial(_refit, refined, settings, execution.quiet())
     stack = fit_stack(
         posterior,
         scores,
@@ -64,17 +63,14 @@ def n_parameters(model: LMCModel) -> int:
 
 def _refit(
     refined: RefinedModel,
-    params: ResolvedParams,
     settings: FitSettings,
     execution: Execution,
     observations: Observations,
 ) -> LMCModel:
     """Fit the joint model roughly to other readings."""
-    assert params.n_neighbours is not None
     parameters = refit_roughly(
         observations,
         refined,
-        n_neighbours=params.n_neighbours,
         weak_prior=settings.prior == "weak",
         max_iter=settings.max_iter,
         execution=execution,

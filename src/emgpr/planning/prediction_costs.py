@@ -43,7 +43,7 @@ def plan_stacking(load: Workload) -> Iterator[Step]:
         REGRESSION_OPERATIONS * min(m, MAX_READINGS) ** 3 / load.speed.operations + REGRESSION_TIME
         for m in load.counts
     )
-    if not observations.complete and load.params.n_neighbours is not None:
+    if not observations.complete and load.params.refine == "joint" and L == 1:
         regressions += N_FOLDS * first_stage_seconds(load)
     given = _conditioning(load)
     if isinstance(given, str) and is_exact(observations, L):

@@ -11,14 +11,14 @@ from emgpr.parameter_checks import is_auto
 from emgpr.planning.approximations import describe_vecchia
 from emgpr.planning.plan import Step
 from emgpr.planning.problem_size import BYTES_PER_ENTRY, Workload
-from emgpr.weights.joint_vecchia import (
+from emgpr.weights.posterior_density import curvature_blocks
+from emgpr.weights.vecchia_search import (
     COARSE_BLOCKS,
     COARSE_NEIGHBOURS,
     FIRST_SITES,
     GROWTH,
     MAX_FINAL_BLOCKS,
 )
-from emgpr.weights.posterior_density import curvature_blocks
 
 # Numbers of evaluations and of information matrices: for each starting point, with few neighbours,
 # and for each part of the blocks. On all blocks, the number of evaluations is relative to the
@@ -69,7 +69,7 @@ def first_stage_seconds(load: Workload) -> float:
     params, N, D = load.params, load.observations.n_sites, load.observations.n_outputs
     n_noises = D * (D + 1) // 2 if params.correlated else D
     p = params.n_weights * D + n_noises + params.n_latents
-    rows = (min(COARSE_NEIGHBOURS, params.n_neighbours or 0) + 1) * D
+    rows = (min(COARSE_NEIGHBOURS, N - 1) + 1) * D
     return FIRST_EVALUATIONS * _iteration(load, min(N, FIRST_SITES), rows, p)
 
 

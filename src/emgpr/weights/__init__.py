@@ -10,10 +10,11 @@ from emgpr.weights.initial import (
     with_output_variances,
 )
 from emgpr.weights.joint import RefinedModel, Stage, maximise, refine
-from emgpr.weights.joint_vecchia import automatic_neighbours, refine_with_vecchia, refit_roughly
+from emgpr.weights.joint_vecchia import add_information, refine_with_vecchia, refit_roughly
 from emgpr.weights.parameters import LMCParameters, ParameterVector
 from emgpr.weights.sill_prior import SillPrior
 from emgpr.weights.starting_points import nested_structures, starting_points
+from emgpr.weights.vecchia_search import automatic_neighbours
 
 __all__ = [
     "FittedWeights",
@@ -22,6 +23,7 @@ __all__ = [
     "RefinedModel",
     "SillPrior",
     "Stage",
+    "add_information",
     "aligned",
     "automatic_neighbours",
     "decouple_constant_outputs",

@@ -123,7 +123,10 @@ def refine(
     values, _ = whole.evaluate(end.x[0], W)
     L = len(batches)
     members = FittedWeights(W, values, np.repeat(end.converged, L), np.repeat(end.n_iter, L))
-    return RefinedModel(parameters, members, history, whole.vector.describe_end(end, max_iter))
+    message = whole.vector.describe_end(end, max_iter)
+    if L > 1:
+        return RefinedModel(parameters, members, history, message)
+    return RefinedModel(replace(parameters, W=W[0]), members, history, message, whole.vector)
 
 
 def _sweep(
