@@ -192,6 +192,24 @@ def test_independent_outputs_have_no_difference_and_no_gain(made):
     assert set(table["verdict"]) == {"no difference"}
 
 
+def test_a_single_output_gains_nothing():
+    """The joint optimisation changes its predictions, but there are no other outputs."""
+    rng = np.random.default_rng(0)
+    X = np.sort(rng.uniform(0, 20, 40))[:, None]
+    y = np.sin(X) + 0.2 * rng.normal(size=(40, 1))
+    model = EMGPR("rbf", random_state=0).fit(X, y)
+    table = model.transfer_report().table
+    assert table["difference"].abs().max() > 0
+    assert table["verdict"].tolist() == ["no difference"]
+
+
+def test_two_sites_show_no_difference():
+    """A tiny difference with a tinier standard error is not a gain."""
+    X, Y = related_outputs(np.random.default_rng(20171))
+    model = EMGPR("rbf", random_state=0).fit(X[:2], Y[:2])
+    assert set(model.transfer_report().table["verdict"]) == {"no difference"}
+
+
 def test_differences_are_averaged_in_each_group_first(related):
     X, model = related
     blocks = spatial_blocks(X, 6, random_state=0)

@@ -85,6 +85,15 @@ def test_labels_that_divide_nothing_are_refused(table, by, message):
         build(by, table)
 
 
+@pytest.mark.parametrize("by", ["block", "gap"])
+def test_blocks_of_one_location_are_refused(by, rng):
+    observations = Observations.from_table(np.zeros((N, 2)), rng.normal(size=(N, D)))
+    inputs = InputSpec("EMGPR", None, 2, None, pd.RangeIndex(N), np.arange(N))
+    with pytest.raises(ValueError, match=f'by="{by}" leaves out blocks .* at one location; set by'):
+        build(by, (observations, inputs))
+    build("site", (observations, inputs))
+
+
 def test_a_group_with_every_reading_of_an_output_is_refused(rng):
     Y = rng.normal(size=(N, D))
     Y[6:, 1] = np.nan

@@ -184,6 +184,13 @@ SUSPICIOUS = {
         Y,
         ["Input column 'lon' contains longitudes from -179 to 179*"],
     ),
+    "readings of a site in several rows": (
+        np.repeat(X, 2, axis=0),
+        np.where(
+            np.tile(np.eye(2, dtype=bool), (len(X), 1)), np.repeat(Y[:, :2], 2, axis=0), np.nan
+        ),
+        ["36 of 36 rows have the same location as another row*in one row, for example*groupby*"],
+    ),
 }
 
 
@@ -236,6 +243,14 @@ USUAL = {
     "rounded readings": (X, np.round(2 * Y[:, :1] / Y[:, 0].std()) / 2 + 0.25),
     "ranks": (X, with_second_column(np.arange(1.0, 7.0))),
     "whole numbers": ((100 * X).astype(int), np.round(100 * Y)),
+    "replicates, some without an output": (
+        np.repeat(X, 2, axis=0),
+        np.where(first(1, 9, np.zeros((36, 2))), np.nan, np.repeat(Y[:, :2], 2, axis=0)),
+    ),
+    "a few sites in two rows": (
+        np.concatenate([X, X[:2]]),
+        np.concatenate([np.where(first(1, 2, Y), np.nan, Y), np.where([1, 0, 1], np.nan, Y[:2])]),
+    ),
     "truth values": (X, np.column_stack([X[:, 0] > 0.5, X[:, 1] > 0.4])),
 }
 

@@ -12,7 +12,7 @@ from emgpr.cross_validation.leave_out import LeaveOutSets
 from emgpr.cross_validation.results import CrossValidation, TransferReport
 from emgpr.cross_validation.scores import score_predictions
 from emgpr.inputs import InputSpec
-from emgpr.metrics import paired_difference
+from emgpr.metrics import PairedDifference, paired_difference
 from emgpr.observations import Observations
 from emgpr.parallel import Execution
 from emgpr.prediction import Posterior
@@ -21,6 +21,9 @@ from emgpr.transforms import OutputScaler
 Array = np.ndarray
 
 VERDICTS = {-1: "gains", 0: "no difference", 1: "loses"}
+# Left-out groups, and the difference relative to the error without transfer, below which there is
+# "no difference".
+MIN_GROUPS, MIN_DIFFERENCE = 3, 1e-3
 
 
 def cross_validate(
@@ -76,8 +79,20 @@ def transfer_report(
                 "standard_error": pair.standard_error,
                 "nlpd": float(nlpd[0][observed, d].mean()),
                 "nlpd_alone": float(nlpd[1][observed, d].mean()),
-                "verdict": VERDICTS[pair.sign(scaler.n_outputs)],
+                "verdict": _verdict(pair, alone, scaler.n_outputs),
             }
         )
     index = pd.Index(scaler.names, name="output")
     return TransferReport(sets.by, pd.DataFrame(rows, index=index))
+
+
+def _verdict(pair: PairedDifference, alone: float, D: int) -> str:
+    """Return the verdict about an output: no difference with a single output, or too small a one.
+
+    >>> _verdict(PairedDifference(-0.1, 0.01, 40), 1.0, D=2)
+    'gains'
+    >>> _verdict(PairedDifference(-0.1, 0.01, 40), 1.0, D=1)
+    'no difference'
+    """
+    noticeable = D > 1 and pair.n >= MIN_GROUPS and abs(pair.mean) > MIN_DIFFERENCE * alone
+    return VERDICTS[pair.sign(D) if noticeable else 0]

@@ -49,6 +49,11 @@ class LeaveOutSets:
             return cls("output", np.arange(D * N).reshape(D, N), sites)
         blocks, gaps = (isinstance(by, str) and by == word for word in ("block", "gap"))
         if blocks or gaps:
+            if len(np.unique(observations.x, axis=0)) < 2:
+                raise ValueError(
+                    f'by="{by}" leaves out blocks of neighbouring sites, but all readings are at '
+                    'one location; set by="site" or by="output".'
+                )
             by = np.full(len(inputs.index), None)
             by[inputs.rows] = _default_blocks(observations.x)
         groups, labels = _group_sites(by, inputs)

@@ -122,9 +122,9 @@ def _warn_of_narrow_intervals(posterior: LMCPosterior, names: Sequence[str]) -> 
         if len(nugget) > 1 and (nugget < NO_NUGGET).all():
             warn(
                 "The nuggets of all outputs are zero, so that readings are treated as exact, and "
-                "the outputs were not measured at the same sites, so that intervals where other "
-                "outputs are known cannot be checked. They can be far too narrow; EMGPR is "
-                "preferable."
+                f"fewer than {MIN_COMMON_SITES} sites have readings of several outputs, so that "
+                "intervals where other outputs are known cannot be checked. They can be far too "
+                "narrow; EMGPR is preferable."
             )
         return
     coverage = left_out_coverage(posterior)

@@ -36,6 +36,7 @@ MIN_AT_MINIMUM, MIN_SHARE_AT_MINIMUM = 5, 0.05
 # Whole numbers from 0 to MAX_CODE are questioned as class codes if there are at most so many
 # different ones, each with so many readings on average.
 MAX_CODE, MAX_CLASSES, MIN_READINGS_PER_CLASS = 99, 10, 5
+SPLIT_SHARE = 0.2  # of rows that share a site with rows of other outputs, above which to warn
 MAX_SPACING = 1e-4  # spacing of floating-point numbers, relative to the range of a column
 LONGITUDE = re.compile(r"(lon|lng|long|longitude)([^a-z].*)?$", re.IGNORECASE)
 MAX_SEAM = 10.0  # gap, in degrees, between the ends of longitudes that span the whole globe
@@ -92,6 +93,32 @@ def output_warnings(
     yield from _empty_row_warnings(Y)
     yield from _constant_output_warnings(Y, names, centred=centred)
     yield from _few_readings_warnings(Y, names)
+
+
+def table_warnings(X: Float[Array, "N P"], Y: Float[Array, "N D"]) -> Iterator[DataWarning]:
+    """Yield a warning if the readings of a site are in several rows, one for each output.
+
+    >>> X, Y = np.zeros((2, 1)), np.array([[1.0, np.nan], [np.nan, 2.0]])
+    >>> [message[:39] for message in table_warnings(X, Y)]
+    ['2 of 2 rows have the same location as a']
+    """
+    observed = ~np.isnan(Y)
+    if Y.shape[1] < 2 or not len(X):
+        return
+    _, site = np.unique(X, axis=0, return_inverse=True)
+    readings = np.zeros((site.max() + 1, Y.shape[1]), int)
+    np.add.at(readings, site.ravel(), observed)
+    rows = np.bincount(site.ravel(), weights=observed.any(axis=1))
+    # Several rows, and no output was measured in more than one of them.
+    split = (rows > 1) & (readings <= 1).all(axis=1)
+    n = int(rows[split].sum())
+    if n > SPLIT_SHARE * observed.any(axis=1).sum():
+        yield DataWarning(
+            f"{n} of {len(X)} rows have the same location as another row with readings of other "
+            "outputs. If these are readings of the same site, write them in one row, for example "
+            "with table.groupby(coordinates, as_index=False).first(): outputs can be predicted by "
+            "regressions on known outputs only if they are in one row."
+        )
 
 
 def observed_warnings(

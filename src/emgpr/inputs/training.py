@@ -8,7 +8,12 @@ import pandas as pd
 from jaxtyping import Float
 
 from emgpr.inputs.convert import as_tables
-from emgpr.inputs.data_warnings import DataWarning, input_warnings, output_warnings
+from emgpr.inputs.data_warnings import (
+    DataWarning,
+    input_warnings,
+    output_warnings,
+    table_warnings,
+)
 from emgpr.inputs.numeric import date_columns
 from emgpr.inputs.rows import match_rows
 from emgpr.inputs.units import units_of
@@ -88,6 +93,7 @@ def read_training_table(
     warnings = (
         *input_warnings(numbers[rows], column_names(X, P), float_spacing(X, P), crs),
         *output_warnings(Y, output_names, float_spacing(y, D), centred=centred),
+        *table_warnings(numbers, Y),
     )
     x = inputs.to_kernel(numbers[rows])
     if standardise_many and x.shape[1] > MAX_COLUMNS:

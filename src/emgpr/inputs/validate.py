@@ -111,6 +111,11 @@ def validate_inputs(X: Any, estimator: str, *, training: bool = True) -> Float[A
     if X is None:
         raise ValueError("X is None; pass one row for each site and one column for each input.")
     remedy = "Encode it as numbers, or leave it out of the inputs."
+    if isinstance(X, pd.DataFrame) and not X.shape[1]:
+        raise ValueError(
+            f"X has {len(X)} rows but no columns; expected one column for each input. If the "
+            "coordinates or dates are in the index, pass X.index.to_frame()."
+        )
     X = X if is_plain(X) else numeric_columns(as_table(X), "X", remedy, are_inputs=True)
     _check_numeric(X, "X", remedy)
     array = check_array(
@@ -279,7 +284,13 @@ def _check_numeric(table: Any, what: str, remedy: str) -> None:
 
 
 def _check_numeric_array(array: np.ndarray, what: str, remedy: str) -> None:
-    if array.dtype.kind in "mM":
+    if array.dtype.kind == "M":
+        raise ValueError(
+            f"{what} is an array of dates ({array.dtype}), not numbers. Pass them as a column of a "
+            "DataFrame, for example X = index.to_frame() of a DatetimeIndex: dates in columns of X "
+            "are read as days."
+        )
+    if array.dtype.kind == "m":
         raise ValueError(f"{what} contains {array.dtype} values, not numbers. {remedy}")
     if array.dtype.kind == "O" and array.ndim in (1, 2):
         check_no_dates(array, what)
