@@ -34,7 +34,7 @@ def test_the_map_is_that_of_the_model(here):
 def test_bounds_two_spacings_and_units_of_a_model_without_training_data(here):
     options = ("--spacing", "0.5,1", "--bounds", "2,2,3,4", "--units", "Cd=mg/kg,Xloc=km")
     result = succeed("grid", "sums.emgpr", *options, "-o", "m.nc")
-    assert result.stdout == "1 outputs on 3 × 3 cells: m.nc\n"
+    assert result.stdout == "1 output on 3 × 3 cells: m.nc\n"
     with xarray.open_dataset("m.nc", engine="h5netcdf") as found:
         assert found["Xloc"].attrs["units"] == "km"
         assert_array_equal(found["Xloc"], [2, 2.5, 3])

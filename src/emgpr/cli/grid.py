@@ -9,6 +9,7 @@ from emgpr.cli.errors import UsageError, reading_data
 from emgpr.cli.files import check_map_output, read_model
 from emgpr.cli.options import Force, ModelFile, Outputs, StatisticsOptions, Units
 from emgpr.cli.parsing import parse_names, parse_numbers, parse_units
+from emgpr.cli.wording import counted
 
 
 def grid(
@@ -73,4 +74,4 @@ def grid(
     first = cells[next(iter(cells.data_vars))]
     n_rows, n_columns = first.shape
     within = f", {int(first.count())} of them inside" if inside is not None else ""
-    typer.echo(f"{len(kept)} outputs on {n_rows} × {n_columns} cells{within}: {out}")
+    typer.echo(f"{counted(len(kept), 'output')} on {n_rows} × {n_columns} cells{within}: {out}")

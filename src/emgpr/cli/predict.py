@@ -16,6 +16,7 @@ from emgpr.cli.parsing import parse_names
 from emgpr.cli.rounding import round_to_uncertainty
 from emgpr.cli.streams import copy_stdin, is_stdout, shown_name, write_table_to
 from emgpr.cli.tables import code_error, read_columns
+from emgpr.cli.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,7 +93,8 @@ def predict(
         units = [part.attrs.get("units", {}) for part in (table, predictions)]
         result.attrs["units"] = {**fitted.units_, **units[0], **units[1]}
         write_table_to(out, result)
-    typer.echo(f"{len(rows)} locations, {len(kept)} outputs: {shown_name(out)}", err=is_stdout(out))
+    counts = f"{counted(len(rows), 'location')}, {counted(len(kept), 'output')}"
+    typer.echo(f"{counts}: {shown_name(out)}", err=is_stdout(out))
 
 
 def _beside_given_columns(

@@ -147,3 +147,12 @@ def _for_python_only(sentence: str) -> str:
 
 def _names_parameter(clause: str) -> bool:
     return bool(ASSIGNMENT.search(clause) or LONG_NAME.search(clause))
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a number with a noun, in the plural if necessary.
+
+    >>> counted(1, "output"), counted(3, "output")
+    ('1 output', '3 outputs')
+    """
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
