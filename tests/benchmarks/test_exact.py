@@ -36,7 +36,7 @@ def test_the_exact_log_likelihood_is_the_density_of_the_readings():
 def test_the_error_is_that_of_the_left_out_sites_in_units_of_the_variance():
     X, Y = table(60)
     left_out = np.arange(60) % 2 == 0
-    difference, ours, dense = exact.compare(X, Y, left_out)
+    difference, ours, dense = exact.compare(X, Y, left_out, "auto")
     assert ours.shape == dense.shape == (30,)
     assert ours.mean() < 0.3  # the noise is a tenth of the variance
     assert dense.mean() < 0.3
@@ -45,6 +45,6 @@ def test_the_error_is_that_of_the_left_out_sites_in_units_of_the_variance():
 
 def test_every_site_is_left_out_once():
     X, Y = table(40)
-    differences, ours, dense, paired = exact.run(X, Y, 2)
+    differences, ours, dense, paired = exact.run(X, Y, 2, "auto")
     assert len(differences) == 2
     assert paired.mean == pytest.approx(ours - dense)

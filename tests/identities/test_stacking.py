@@ -77,7 +77,7 @@ def test_the_default_is_a_mixture(model):
     assert set(weights.columns) == {"own", "joint", "regression"}
     assert {("0", "", "any"), ("2", "", "any")} < set(weights.index)
     # Where nothing is known in the gap, the joint model predicts better than the own process.
-    assert weights.loc[("1", "", "far"), "joint"] > weights.loc[("1", "", "near"), "joint"]
+    assert weights.loc[("1", "", "far"), "joint"] > 0.5
     # In the gap, the regression on the other outputs predicts best.
     assert weights.loc[("1", "0, 2", "far"), "regression"] > 0.5
 
