@@ -196,13 +196,13 @@ def test_in_two_steps_a_batch_has_three_sites_for_each_weight_vector(rng, settin
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({}, (None, None, 25)),
+        ({}, (None, None, 30)),
         ({"n_members": 3}, (20, 3, None)),
-        ({"n_members": 1}, (None, 1, 25)),
+        ({"n_members": 1}, (None, 1, 30)),
         ({"n_neighbours": 5}, (None, None, 5)),
         ({"n_neighbours": 1000}, (None, None, 59)),
         ({"n_neighbours": None}, (None, None, None)),
-        ({"batch_size": 60}, (60, None, 25)),
+        ({"batch_size": 60}, (60, None, 30)),
         ({"batch_size": 30}, (30, None, None)),
         ({"refine": 0, "rank": 1}, (9, None, None)),
     ],
