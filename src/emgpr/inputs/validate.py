@@ -29,6 +29,10 @@ Array = np.ndarray
 MAX_INPUT = 1e100  # so that ratios of squared distances are finite
 MAX_OUTPUT = 1e153  # so that squares are finite
 MAX_NAMES = 5  # maximum number of names in an error message
+DATES_REMEDY = (
+    "Pass dates as a column of a DataFrame, where they are read as days, for example "
+    "X = index.to_frame() of a DatetimeIndex."
+)
 
 
 @dataclass(frozen=True)
@@ -284,13 +288,9 @@ def _check_numeric(table: Any, what: str, remedy: str) -> None:
 
 
 def _check_numeric_array(array: np.ndarray, what: str, remedy: str) -> None:
-    if array.dtype.kind == "M":
-        raise ValueError(
-            f"{what} is an array of dates ({array.dtype}), not numbers. Pass them as a column of a "
-            "DataFrame, for example X = index.to_frame() of a DatetimeIndex: dates in columns of X "
-            "are read as days."
-        )
-    if array.dtype.kind == "m":
+    if array.dtype.kind in "mM":
+        if array.dtype.kind == "M" and what == "X":
+            remedy = DATES_REMEDY
         raise ValueError(f"{what} contains {array.dtype} values, not numbers. {remedy}")
     if array.dtype.kind == "O" and array.ndim in (1, 2):
         check_no_dates(array, what)
