@@ -114,3 +114,11 @@ def test_on_a_device_one_process_fits(gappy, device, monkeypatch):
     monkeypatch.setattr(module, "fit_latents", stop)
     with pytest.raises(StopIteration):
         IndependentGP(device=device, n_jobs=2).fit(*gappy)
+
+
+def test_one_site_is_fitted_on_a_device(device, rng):
+    """With one block of one site, slices of arrays are contiguous, and shared if reshaped."""
+    table = rng.uniform(size=(1, 2)), rng.normal(size=(1, 3))
+    on_cpu, on_device = (fit_on(where, EMGPR, {"rank": 1}, table) for where in ("cpu", device))
+    new = np.array([[0.5, 0.5]])
+    assert_allclose(on_device.predict(new), on_cpu.predict(new), rtol=1e-6)

@@ -149,7 +149,7 @@ def block_information(
     right[..., at : at + c] = (V @ flat).reshape(b, s, D, c)
     # ∂B_q/∂w_q[d] has w_q in row d and in column d.
     KV = xp.moveaxis(K @ V[:, None], 1, 2)  # b s Q D
-    of_weights = right[..., at + c :].reshape(b, s, D, Q, D, k)
+    of_weights = zeros(K, b, s, D, Q, D, k)
     of_weights += KV[:, :, None, :, :, None] * xp.moveaxis(W, 1, 0)[:, :, None, :]
     same = diagonal(of_weights, 2, 4)  # b s Q k D
     same += (KV[..., None, :] @ W)[:, :, :, 0, :, None]

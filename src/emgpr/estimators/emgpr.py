@@ -97,9 +97,9 @@ class EMGPR(MultiOutputGP):
         known at the location. Their weights maximise the log density of left-out readings: near
         other readings of the output, and in gaps like those in the table (`stacking_weights_`).
         If the table has no gaps, or with sweeps, `refine=0` or mini-batches, the joint model has no
-        weight in gaps. With "full", all outputs are predicted by the joint
-        model, and with "none", by their own processes. The parts of a whole are predicted by the
-        joint model. ("safe", the default of earlier versions, means "auto".)
+        weight in gaps. With "full", all outputs are predicted by the joint model, and with "none",
+        by their own processes. The parts of a whole are predicted by the joint model. ("safe", the
+        default of earlier versions, means "auto".)
     parameter_uncertainty : bool
         Whether predictive distributions include the uncertainty of the kernels, weights, noise and
         means of the outputs, and larger variances because these are estimated. If False, the fitted
