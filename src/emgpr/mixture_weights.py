@@ -37,9 +37,9 @@ def stacking_weights(
     density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
     weights, share = prior / prior.sum(), min(n_readings, n) / n
     for _ in range(MAX_ITERATIONS):
-        responsibility = density * weights
-        responsibility /= responsibility.sum(axis=1, keepdims=True)
-        new = share * responsibility.sum(axis=0) + PRIOR_READINGS * prior
+        # Candidate c has the probability p_ic w_c / Σ_c p_ic w_c of predicting reading i.
+        responsibility = weights * ((1.0 / (density @ weights)) @ density)  # summed over readings
+        new = share * responsibility + PRIOR_READINGS * prior
         new /= new.sum()
         change, weights = np.abs(new - weights).max(), new
         if change < TOLERANCE:
