@@ -28,6 +28,7 @@ from emgpr.spherical import Spherical as Spherical  # users import it from here
 Matrices = Float[Array, "*b N M"]
 Gradients = Float[Array, "*b p"]
 Pullback = Callable[[Matrices], Gradients]
+Slope = Callable[[], Matrices]  # returns −2 dk/dr² of a kernel k(r²); computed if it is needed
 
 logger = logging.getLogger(__name__)
 
@@ -209,43 +210,47 @@ def _rational_quadratic(
     return K, pullback
 
 
-def _squared_exponential(r2: Array) -> tuple[Array, Array]:
+def _squared_exponential(r2: Array) -> tuple[Array, Slope]:
     k = -0.5 * r2
     namespace(k).exp(k, out=k)
-    return k, k
+    return k, lambda: k
 
 
-def _matern12(r2: Array) -> tuple[Array, Array]:
+def _matern12(r2: Array) -> tuple[Array, Slope]:
     xp = namespace(r2)
-    r = xp.sqrt(r2)
-    k = xp.exp(-r)
-    # −2 dk/dr² is k/r. If r = 0, any finite value can be used, because it is multiplied by 0.
-    r[r == 0] = 1.0
-    return k, k / r
+    k = xp.sqrt(r2)
+    k *= -1
+    xp.exp(k, out=k)
+
+    def slope() -> Array:
+        r = xp.sqrt(r2)
+        r[r == 0] = 1.0  # −2 dk/dr² is k/r. If r = 0, it is multiplied by 0.
+        return k / r
+
+    return k, slope
 
 
-def _matern32(r2: Array) -> tuple[Array, Array]:
+def _matern32(r2: Array) -> tuple[Array, Slope]:
     s, e = _root_and_exponential(3 * r2)
     s += 1
     s *= e
-    e *= 3
-    return s, e
+    return s, lambda: 3 * e
 
 
-def _matern52(r2: Array) -> tuple[Array, Array]:
+def _matern52(r2: Array) -> tuple[Array, Slope]:
     s, e = _root_and_exponential(5 * r2)
-    slope = (5 / 3) * (1 + s) * e
-    return (1 + s + s**2 / 3) * e, slope
+    return (1 + s + s**2 / 3) * e, lambda: (5 / 3) * (1 + s) * e
 
 
-def _spherical_radial(r2: Array) -> tuple[Array, Array]:
+def _spherical_radial(r2: Array) -> tuple[Array, Slope]:
     xp = namespace(r2)
     r = xp.minimum(xp.sqrt(r2), xp.ones_like(r2))
-    k = 1 - 1.5 * r + 0.5 * r**3
-    # −2 dk/dr² is 3/2 (1 − r²) / r. If r = 0, any finite value can be used.
-    slope = 1.5 * (1 - r**2)
-    r[r == 0] = 1.0
-    return k, slope / r
+
+    def slope() -> Array:
+        positive = xp.where(r == 0, xp.ones_like(r), r)  # if r = 0, the slope is multiplied by 0
+        return 1.5 * (1 - r**2) / positive
+
+    return 1 - 1.5 * r + 0.5 * r**3, slope
 
 
 def _root_and_exponential(r2: Array) -> tuple[Array, Array]:
@@ -263,9 +268,9 @@ def _stationary(
     kernel: sk.RBF | Spherical,
     theta: Array,
     pairs: Pairs,
-    radial: Callable[[Array], tuple[Array, Array]],
+    radial: Callable[[Array], tuple[Array, Slope]],
 ) -> tuple[Array, Pullback]:
-    """Evaluate k(r²), where r² = Σ_p (x_p − z_p)² / ℓ_p² and `radial` returns k and −2 dk/dr²."""
+    """Evaluate k(r²), where r² = Σ_p (x_p − z_p)² / ℓ_p²."""
     (scale,) = _hyperparameters(kernel, theta, "length_scale")
     inverse = scale**-2
     if scale.shape[-1] == 1:
@@ -274,15 +279,13 @@ def _stationary(
         differences = pairs.squared_differences
         r2 = _weighted_sum(inverse, differences)
     K, slope = radial(r2)
-    if scale.shape[-1] == 1:
-        r2 *= slope
 
     def pullback(G: Matrices) -> Gradients:
         # ∂k/∂log ℓ_p = −2 dk/dr² · (x_p − z_p)²/ℓ_p².
         if scale.shape[-1] == 1:
-            gradient = _inner(G, r2)[..., None]
+            gradient = _inner(G, r2 * slope())[..., None]
         else:
-            GS = G * slope
+            GS = G * slope()
             flat = differences.reshape(*differences.shape[:-2], -1)
             gradient = (flat @ GS.reshape(*GS.shape[:-2], -1, 1))[..., 0] * inverse
         return _free_gradients(kernel, length_scale=gradient)
