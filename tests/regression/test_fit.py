@@ -10,7 +10,7 @@ from emgpr.regression.drift import Drift
 from emgpr.regression.fit import (
     MAX_SETTINGS,
     MIN_WEIGHT,
-    coefficient_root,
+    coefficients,
     left_out_of_residual,
 )
 from emgpr.regression.settings import all_settings
@@ -42,7 +42,7 @@ def test_left_out_readings_are_those_of_refits_to_the_others(residual, k, impute
     rows, y = simulated_rows(rng, k=k, imputed=imputed), rng.normal(size=14)
     drift = Drift.around(rows)
     members = [np.flatnonzero(fold == FOLDS) for fold in range(3)]
-    deviations = [prior.deviations(drift) for prior in PRIORS]
+    deviations = np.stack([prior.deviations(drift) for prior in PRIORS])
     found = left_out_of_residual(
         "matern32", residual, rows, y, drift.features(rows), deviations, members
     )
@@ -57,15 +57,19 @@ def test_left_out_readings_are_those_of_refits_to_the_others(residual, k, impute
                 assert_allclose(found[1][pattern, i, b], np.diagonal(cov), rtol=1e-6)
 
 
-def test_the_root_of_the_covariance_of_coefficients(rng):
-    A, deviation = rng.normal(size=(5, 3)), np.array([2.0, 0.0, 0.5])
-    root = coefficient_root(A.T @ A, deviation)
-    used = deviation > 0
-    expected = np.zeros((3, 3))
-    expected[np.ix_(used, used)] = np.linalg.inv(
-        (A.T @ A)[np.ix_(used, used)] + np.diag(deviation[used] ** -2)
-    )
-    assert_allclose(root @ root.T, expected, atol=1e-12)
+def test_coefficients_are_those_of_ridge_regression(rng):
+    """For each prior, without the coefficients that are not used."""
+    A, gradient = rng.normal(size=(5, 3)), rng.normal(size=3)
+    deviations = np.array([[2.0, 0.0, 0.5], [1.0, 3.0, 0.1]])
+    beta, root = coefficients(A.T @ A, gradient, deviations)
+    for found, half, deviation in zip(beta, root, deviations, strict=True):
+        used = deviation > 0
+        cov = np.zeros((3, 3))
+        cov[np.ix_(used, used)] = np.linalg.inv(
+            (A.T @ A)[np.ix_(used, used)] + np.diag(deviation[used] ** -2)
+        )
+        assert_allclose(half @ half.T, cov, atol=1e-12)
+        assert_allclose(found, cov @ gradient, atol=1e-12)
 
 
 def linear(rng, n=60, k=2, noise=0.2):
@@ -174,7 +178,7 @@ def test_mixtures_predict_left_out_readings_as_well_as_the_best_candidate(rng):
     for setting in all_settings(varying=False):
         mean, variance = left_out_of_residual(
             "matern12", setting.residual, rows, y, drift.features(rows),
-            [setting.prior.deviations(drift)], [np.arange(50)[:1]],
+            setting.prior.deviations(drift)[None], [np.arange(50)[:1]],
         )  # fmt: skip
         scale = np.mean((y - mean[0, 0]) ** 2 / variance[0, 0])
         density = gaussian_log_density(y, mean[0, 0], scale * variance[0, 0])

@@ -100,8 +100,8 @@ def _left_out(
 ) -> tuple[Float[Array, "2 C n"], Float[Array, "2 C n"]]:
     """Return mean and variance of every reading for each setting, near and far."""
     drift = Drift.around(rows)
-    H, priors = drift.features(rows), drift_priors()
-    deviations = [prior.deviations(drift) for prior in priors]
+    H = drift.features(rows)
+    deviations = np.stack([prior.deviations(drift) for prior in drift_priors()])
     members = [np.flatnonzero(folds == fold) for fold in np.unique(folds)]
     found = [
         left_out_of_residual(kernel, residual, rows, y, H, deviations, members)
@@ -117,40 +117,52 @@ def left_out_of_residual(
     rows: RegressionRows,
     y: Float[Array, " n"],
     H: Float[Array, "n q"],
-    deviations: Sequence[Float[Array, " q"]],
+    deviations: Float[Array, "c q"],
     folds: Sequence[Int[Array, " _"]],
 ) -> tuple[Float[Array, "2 c n"], Float[Array, "2 c n"]]:
     """Return left-out means and variances for one residual process and each prior.
 
-    With P the precision matrix of all readings and a = Py, the readings in a set b have the mean
-    y_b − P_b⁻¹ a_b and the covariance P_b⁻¹. With R the precision matrix of the residuals and V the
-    covariance of the coefficients given the readings, P = R − RH V HᵀR.
+    With R the precision matrix of the residuals, the residual process without drift leaves in a set
+    b of readings the errors R_b⁻¹ (Ry)_b, with the covariance R_b⁻¹, and in the features
+    U = R_b⁻¹ (RH)_b. With β and V the mean and covariance of the coefficients given the other
+    readings, the errors of the regression are R_b⁻¹ (Ry)_b − Uβ, with the covariance
+    R_b⁻¹ + UVUᵀ.
+
+    A single reading does not need its own V: with P the precision matrix of all readings, its error
+    is (Py)_i / P_ii, with the variance 1 / P_ii. With V that of all readings, P = R − RH V HᵀR.
     """
     cov = residual.covariance(kernel, rows, rows)
     cov[np.diag_indices_from(cov)] += residual.noise(rows)
     R = cholesky(cov).checked("covariance of a regression on known outputs").inverse()
     RH, Ry = R @ H, R @ y
-    information = H.T @ RH
-    mean, variance = np.empty((2, 2, len(deviations), len(y)))
-    for i, deviation in enumerate(deviations):
-        root = coefficient_root(information, deviation)
-        half = RH @ root  # P = R − half halfᵀ
-        a = Ry - half @ (half.T @ y)
-        variance[0, i] = 1.0 / (np.diagonal(R) - (half**2).sum(axis=1))
-        mean[0, i] = y - variance[0, i] * a
-        for b in folds:
-            S = inv(R[np.ix_(b, b)] - half[b] @ half[b].T)
-            mean[1, i, b], variance[1, i, b] = y[b] - S @ a[b], np.diagonal(S)
-    return mean, np.maximum(variance, np.finfo(float).tiny)
+    information, gradient = H.T @ RH, H.T @ Ry
+    error, variance = np.empty((2, 2, len(deviations), len(y)))
+    beta, root = coefficients(information, gradient, deviations)
+    variance[0] = 1.0 / (np.diagonal(R) - ((RH @ root) ** 2).sum(axis=-1))
+    error[0] = variance[0] * (Ry - beta @ RH.T)
+    for b in folds:
+        S = inv(R[np.ix_(b, b)])
+        U, of_residual = S @ RH[b], S @ Ry[b]
+        beta, root = coefficients(
+            information - RH[b].T @ U, gradient - RH[b].T @ of_residual, deviations
+        )
+        variance[1][:, b] = np.diagonal(S) + ((U @ root) ** 2).sum(axis=-1)
+        error[1][:, b] = of_residual - beta @ U.T
+    return y - error, np.maximum(variance, np.finfo(float).tiny)
 
 
-def coefficient_root(
-    information: Float[Array, "q q"], deviation: Float[Array, " q"]
-) -> Float[Array, "q q"]:
-    """Return a root of the covariance of coefficients with these prior deviations (0: not used)."""
-    scaled = deviation[:, None] * information * deviation
-    factor = cholesky(scaled + np.eye(len(deviation)))
-    return deviation[:, None] * factor.back_solve(np.eye(len(deviation)))
+def coefficients(
+    information: Float[Array, "q q"], gradient: Float[Array, " q"], deviations: Float[Array, "*c q"]
+) -> tuple[Float[Array, "*c q"], Float[Array, "*c q q"]]:
+    """Return mean and root of the covariance of the coefficients, given HᵀRH and HᵀRy.
+
+    `deviations` are the standard deviations of their prior distributions (0: not used).
+    """
+    scaled = deviations[..., :, None] * information * deviations[..., None, :]
+    identity = np.broadcast_to(np.eye(len(gradient)), scaled.shape)
+    root = deviations[..., :, None] * cholesky(scaled + identity).back_solve(identity)
+    projected = np.swapaxes(root, -1, -2) @ gradient
+    return (root @ projected[..., None])[..., 0], root
 
 
 def _largest(weights: Float[Array, "2 C"]) -> Int[Array, " c"]:

@@ -24,7 +24,7 @@ from emgpr.mixture_weights import mixture_moments
 from emgpr.neighbours import pseudo_random_order
 from emgpr.prediction import sample_gaussian
 from emgpr.regression.drift import Drift
-from emgpr.regression.fit import FittedRegression, coefficient_root, left_out_of_residual
+from emgpr.regression.fit import FittedRegression, coefficients, left_out_of_residual
 from emgpr.regression.rows import RegressionRows
 from emgpr.regression.settings import Residual
 
@@ -89,7 +89,7 @@ class Regression:
         for residual, prior in self.fitted.kept:
             mean, variance = left_out_of_residual(
                 self.kernel, residual, self.rows, self.y, self._features,
-                [prior.deviations(self._drift)], members,
+                prior.deviations(self._drift)[None], members,
             )  # fmt: skip
             found.append((mean[1, 0, targets], variance[1, 0, targets]))
         mean, variance = (np.stack(part) for part in zip(*found, strict=True))
@@ -253,9 +253,7 @@ class Regression:
         self, residual: Residual, deviations: Float[Array, " q"]
     ) -> tuple[Float[Array, " q"], Float[Array, "q q"]]:
         """Return mean and root of the covariance of the coefficients."""
-        information, gradient = self._normal_equations(residual)
-        root = coefficient_root(information, deviations)
-        return root @ (root.T @ gradient), root
+        return coefficients(*self._normal_equations(residual), deviations)
 
     def _normal_equations(
         self, residual: Residual
