@@ -1,13 +1,16 @@
 """The step of a fit that chooses the weights of candidates: refits, parameters and settings."""
 
 import warnings
+from importlib import import_module
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process.kernels import RBF, Matern
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from emgpr import EMGPR, ICM
+from emgpr.arrays import devices
 from emgpr.fitting import stacking as module
 from emgpr.fitting.defaults import FitSettings
 from emgpr.fitting.stacking import n_parameters
@@ -123,3 +126,30 @@ def test_without_transfer_there_is_one_process_for_each_output(size, changes):
     known[:, 0] = Y[:4, 0]
     one, two = (model.predict(X[:4] + 0.01, observed=z) for z in (None, known))
     assert_allclose(two[:, 1:], one[:, 1:], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [
+        ("emgpr.fitting.stacking", "refit_roughly"),
+        ("emgpr.prediction.leave_out", "differentiate_group"),
+        ("emgpr.regression.fit", "cholesky"),
+        ("emgpr.regression.predict", "cholesky"),
+    ],
+)
+def test_small_matrices_use_one_thread_however_many_readings_there_are(where, name, monkeypatch):
+    """With several threads, the regressions of 800 sites × 10 outputs take ten times as long."""
+    threads, at = set(), import_module(where)
+    original = getattr(at, name)
+
+    def recorded(*args, **settings):
+        pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+        threads.update(pool["num_threads"] for pool in pools)
+        return original(*args, **settings)
+
+    monkeypatch.setattr(devices, "MULTITHREADED_ROWS", 1)  # this table has many readings
+    monkeypatch.setattr(at, name, recorded)
+    X, Y = table()
+    with threadpool_limits(2, "blas"):
+        fit(parameter_uncertainty=True).predict(X + 0.001, observed=Y)
+    assert threads == {1}

@@ -136,12 +136,12 @@ def fit_lmc(
             n_failed,
         )
     posterior = condition_on_readings(observations, batches, refined, latents, settings)
-    with limit_threads(largest if isinstance(posterior.conditioning, str) else 0):
+    with limit_threads(0):  # derivatives from neighbours, or from some of the sites
         posterior = _with_uncertain_parameters(posterior, refined, settings, execution)
-        if settings.transfer == "auto" and observations.n_outputs > 1:
-            # Left-out predictions are not stored in checkpoints.
-            quiet = replace(execution, checkpoint=NO_CHECKPOINT)
-            posterior = stack_candidates(posterior, refined, settings, scaler, quiet)
+    if settings.transfer == "auto" and observations.n_outputs > 1:
+        # Left-out predictions are not stored in checkpoints.
+        quiet = replace(execution, checkpoint=NO_CHECKPOINT)
+        posterior = stack_candidates(posterior, refined, settings, scaler, quiet)
     scaler, posterior = order.restored_scaler(scaler), order.restored_posterior(posterior)
     return FittedLMC(params, scaler, posterior, summary)
 

@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 
+from emgpr.arrays import limit_threads
 from emgpr.fitting.defaults import FitSettings
 from emgpr.observations import Observations
 from emgpr.parallel import Execution
@@ -61,6 +62,7 @@ def n_parameters(model: LMCModel) -> int:
     return int(model.weights[0].size) + n_noises + sum(k.n_dims for k in model.kernels)
 
 
+@limit_threads(0)  # Vecchia's likelihood has only small matrices
 def _refit(
     refined: RefinedModel,
     settings: FitSettings,

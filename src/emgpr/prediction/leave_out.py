@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.spatial import KDTree
 
-from emgpr.arrays import chunk_bytes, inv, to_device, to_numpy
+from emgpr.arrays import chunk_bytes, inv, limit_threads, to_device, to_numpy
 from emgpr.ensemble import join, keeps_members
 from emgpr.kernels import distance_scales, kernel_matrices
 from emgpr.observations import Observations
@@ -166,6 +166,7 @@ def leave_out_from_batch(
     return result
 
 
+@limit_threads(0)
 def left_out_parameter_covariance(
     observations: Observations,
     x: Float[Array, "M P"],

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from emgpr.arrays import cholesky, inv
+from emgpr.arrays import cholesky, inv, limit_threads
 from emgpr.mixture_weights import gaussian_log_density, mixture_moments, stacking_weights
 from emgpr.regression.drift import Drift
 from emgpr.regression.rows import RegressionRows
@@ -52,6 +52,7 @@ class LeftOutRegression(NamedTuple):
     far: Moments
 
 
+@limit_threads(0)  # a regression is fitted to few rows
 def fit_regression(
     kernel: str,
     rows: RegressionRows,

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.spatial import KDTree
 
-from emgpr.arrays import cholesky, chunks, diagonal
+from emgpr.arrays import cholesky, chunks, diagonal, limit_threads
 from emgpr.mixture_weights import mixture_moments
 from emgpr.neighbours import pseudo_random_order
 from emgpr.prediction import sample_gaussian
@@ -54,6 +54,7 @@ class Regression:
     rows: RegressionRows
     y: Float[Array, " n"]
 
+    @limit_threads(0)  # covariances have at most `MAX_EXACT` rows
     def predict(
         self, new: RegressionRows, far: Float[Array, " m"], *, include_noise: bool = True
     ) -> Moments:
@@ -72,6 +73,7 @@ class Regression:
 
         return self._mix_in_blocks(new, far, ARRAYS_PER_LOCATION * 8 * len(given), krige)
 
+    @limit_threads(0)
     def leave_out(
         self, sets: Int[Array, " n"], targets: Int[Array, " m"], far: Float[Array, " m"]
     ) -> Moments:
