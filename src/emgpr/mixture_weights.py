@@ -2,9 +2,9 @@
 
 With p_ic the density of left-out reading i under candidate c, the weights w maximise the mean
 logarithmic score Σ_i log Σ_c w_c p_ic of the mixture. Candidates that predict well, and candidates
-that predict well where others do not, obtain large weights. A Dirichlet prior with the mean v is
-worth a few readings. Left-out readings that are close to each other are not independent, so that
-they count as fewer readings than there are.
+that predict well where others do not, obtain large weights. A Dirichlet prior is worth a few
+readings of each candidate. Left-out readings that are close to each other are not independent, so
+that they count as fewer readings than there are.
 """
 
 import numpy as np
@@ -12,7 +12,6 @@ from jaxtyping import Float
 
 Array = np.ndarray
 
-PRIOR_READINGS = 1.0  # number of readings that the prior is worth
 MAX_ITERATIONS, TOLERANCE = 300, 1e-5  # of the EM algorithm; largest change of a weight at the end
 
 
@@ -21,8 +20,9 @@ def stacking_weights(
 ) -> Float[Array, " C"]:
     """Return the weights of candidates, given their log densities of n left-out readings.
 
-    `prior` is the mean of the prior, and `n_readings` the number of independent readings that the
-    n readings count as. The weights are found by the EM algorithm.
+    `prior` is the number of readings that the prior is worth for each candidate, and `n_readings`
+    the number of independent readings that the n readings count as. The weights are found by the EM
+    algorithm.
 
     >>> good, bad = np.log(0.5), np.log(0.01)
     >>> stacking_weights(np.full((20, 2), [good, bad]), np.full(2, 0.5), 20.0).round(2)
@@ -33,13 +33,13 @@ def stacking_weights(
     """
     n = len(log_density)
     if n == 0:
-        return prior / prior.sum()
+        return np.asarray(prior / prior.sum())
     density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
     weights, share = prior / prior.sum(), min(n_readings, n) / n
     for _ in range(MAX_ITERATIONS):
         # Candidate c has the probability p_ic w_c / Σ_c p_ic w_c of predicting reading i.
         responsibility = weights * ((1.0 / (density @ weights)) @ density)  # summed over readings
-        new = share * responsibility + PRIOR_READINGS * prior
+        new = share * responsibility + prior
         new /= new.sum()
         change, weights = np.abs(new - weights).max(), new
         if change < TOLERANCE:

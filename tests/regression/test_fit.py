@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from emgpr.mixture_weights import gaussian_log_density, mixture_moments
+from emgpr.mixture_weights import gaussian_log_density, mixture_moments, stacking_weights
 from emgpr.regression import DriftPrior, RegressionRows, Residual, Setting, fit_regression
 from emgpr.regression.drift import Drift
 from emgpr.regression.fit import (
@@ -95,6 +95,34 @@ def test_weights_sum_to_one_and_few_candidates_are_kept(varying, rng):
     assert fitted.weights.shape == fitted.variances.shape == (2, len(fitted.kept))
     # Every setting has a large weight, near or far.
     assert (fitted.weights.max(axis=0) >= MIN_WEIGHT).all()
+
+
+@pytest.mark.parametrize("varying", [False, True])
+def test_weights_are_those_of_the_log_densities_and_of_the_priors(varying, rng):
+    """In gaps, the four settings without a residual process have 30% of the prior."""
+    rows, y = linear(rng, n=24)
+    folds, settings = np.arange(24) % 3, all_settings(varying)
+    drift, sets = Drift.around(rows), [np.flatnonzero(np.arange(24) % 3 == f) for f in range(3)]
+    density = np.empty((2, len(settings), 24))
+    for c, setting in enumerate(settings):
+        mean, variance = left_out_of_residual(
+            "matern12", setting.residual, rows, y, drift.features(rows),
+            setting.prior.deviations(drift)[None], sets,
+        )  # fmt: skip
+        scale = np.mean((y - mean[:, 0]) ** 2 / variance[:, 0], axis=1, keepdims=True)
+        density[:, c] = gaussian_log_density(y, mean[:, 0], scale * variance[:, 0])
+    simple = [c for c, s in enumerate(settings) if s.residual == Residual(1.0, 0.0)]
+    assert len(simple) == 4
+    far = np.full(len(settings), 4 * 0.7 / (len(settings) - 4))
+    far[simple] = 4 * 0.3 / 4
+    near = np.full(len(settings), 1 / len(settings))
+    fitted = fit(rows, y, folds, varying=varying).fitted
+    kept = [settings.index(setting) for setting in fitted.kept]
+    for found, log_density, prior, n in zip(
+        fitted.weights, density, (near, far), (100.0, 30.0), strict=True
+    ):
+        weights = stacking_weights(log_density.T, prior, n)[kept]
+        assert_allclose(found, weights / weights.sum(), rtol=1e-6)
 
 
 @pytest.mark.parametrize("pattern", [0, 1], ids=["near", "far"])

@@ -45,14 +45,16 @@ def test_every_output_asks_one_question_of_the_table(fitted):
     assert all(found.near[REGRESSION] == 0 for found in stack.unknown)
 
 
-def score_all(y, candidates, penalty, n):
+NEAR, FAR = np.full(3, 1 / 3), np.array([0.3, 3.0, 3.0])  # what the priors are worth
+
+
+def score_all(y, candidates, penalty, n, prior):
     """Weights and mean log densities, written out; candidates are means and variances or None."""
     used = [c for c, moments in enumerate(candidates) if moments is not None]
     density = np.column_stack([gaussian_log_density(y, *candidates[c]) for c in used])
     density[:, [c == JOINT for c in used]] -= penalty
     weights, means = np.zeros(3), np.full(3, np.nan)
-    equal = np.full(len(used), 1 / len(used))
-    weights[used] = without_negligible(stacking_weights(density, equal, n))
+    weights[used] = without_negligible(stacking_weights(density, prior[used], n))
     means[used] = density.mean(axis=0)
     return weights, means
 
@@ -89,7 +91,7 @@ def test_weights_are_those_of_the_log_densities_of_left_out_readings(fitted, pat
     given = scores.joint_given(pattern, read[measured])
     near = [of(scores.own_near), given, some(regression.near)]
     found, y = posterior.stack.known[pattern], y[measured]
-    weights, means = score_all(y, near, scores.penalty, NEAR_READINGS)
+    weights, means = score_all(y, near, scores.penalty, NEAR_READINGS, NEAR)
     assert_allclose(found.near, weights, rtol=1e-6, atol=1e-9)
     assert_allclose(found.log_scores[0], means, rtol=1e-6)
 
@@ -113,7 +115,7 @@ def test_weights_are_those_of_the_log_densities_of_left_out_readings(fitted, pat
         None if part is None else (part[0], factor * part[1])
         for part, factor in zip(far, factors, strict=True)
     ]
-    weights, means = score_all(y, far, 0.0, FAR_READINGS)
+    weights, means = score_all(y, far, 0.0, FAR_READINGS, FAR)
     assert_allclose(found.far, weights, rtol=1e-6, atol=1e-9)
     assert_allclose(found.log_scores[1], means, rtol=1e-6)
 
@@ -135,7 +137,7 @@ def test_where_nothing_is_known_left_out_sites_decide(fitted):
         near = [
             (table[0][read, d], table[1][read, d]) for table in (scores.own_near, scores.joint_near)
         ]
-        weights, _ = score_all(made.Y[read, d], [*near, None], scores.penalty, NEAR_READINGS)
+        weights, _ = score_all(made.Y[read, d], [*near, None], scores.penalty, NEAR_READINGS, NEAR)
         assert_allclose(found.near, weights, rtol=1e-6, atol=1e-9)
         assert found.has_gaps == (d == 1)
         if d != 1:
@@ -159,7 +161,7 @@ def test_where_nothing_is_known_in_a_gap_the_other_outputs_are_left_out_too(fitt
     y = made.Y[at, 1]
     factors = [inflated(y, moments) for moments in candidates]
     candidates = [(m, f * v) for (m, v), f in zip(candidates, factors, strict=True)]
-    weights, _ = score_all(y, [*candidates, None], 0.0, FAR_READINGS)
+    weights, _ = score_all(y, [*candidates, None], 0.0, FAR_READINGS, FAR)
     found = posterior.stack.unknown[1]
     assert_allclose(found.far, weights, rtol=1e-6, atol=1e-9)
     assert_allclose(found.inflation, [*factors, 1.0], rtol=1e-6)

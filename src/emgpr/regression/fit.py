@@ -32,6 +32,11 @@ Moments = tuple[Float[Array, " n"], Float[Array, " n"]]  # mean and variance of 
 
 # Numbers of independent readings that left-out readings count as, near and far.
 NEAR_READINGS, FAR_READINGS = 100.0, 30.0
+# Numbers of readings that the priors of the settings' weights are worth. In gaps, the settings
+# without a residual process have this share of the prior: their predictions, those of a regression
+# for the whole region, are right in many gaps, which the few left-out blocks need not show.
+NEAR_PRIOR, FAR_PRIOR = 1.0, 4.0
+FAR_SHARE_WITHOUT_PROCESS = 0.3
 MIN_WEIGHT, MAX_SETTINGS = 0.02, 8  # settings with the largest weights are kept
 
 
@@ -78,11 +83,11 @@ def fit_regression(
     scale = np.maximum(scale, np.finfo(float).tiny)
     variance *= scale[..., None]
     log_density = gaussian_log_density(y, mean, variance)
-    equal = np.full(mean.shape[1], 1.0 / mean.shape[1])
+    equal = np.full(mean.shape[1], NEAR_PRIOR / mean.shape[1])
     weights = np.stack(
         [
             stacking_weights(log_density[0][:, scored].T, equal, NEAR_READINGS),
-            stacking_weights(log_density[1].T, equal, FAR_READINGS),
+            stacking_weights(log_density[1].T, _prior_in_gaps(varying), FAR_READINGS),
         ]
     )
     kept = _largest(weights)
@@ -90,6 +95,14 @@ def fit_regression(
     chosen = tuple(all_settings(varying)[c] for c in kept)
     near, far = (mixture_moments(weights[i], mean[i, kept], variance[i, kept]) for i in (0, 1))
     return LeftOutRegression(FittedRegression(chosen, weights, scale[:, kept]), near, far)
+
+
+def _prior_in_gaps(varying: bool) -> Float[Array, " C"]:
+    """Return the number of readings that the prior in gaps is worth for each setting."""
+    residuals = [setting.residual for setting in all_settings(varying)]
+    simple = np.array([not residual.share and not residual.varying for residual in residuals])
+    shares = np.where(simple, FAR_SHARE_WITHOUT_PROCESS, 1.0 - FAR_SHARE_WITHOUT_PROCESS)
+    return FAR_PRIOR * shares / np.where(simple, simple.sum(), (~simple).sum())
 
 
 def _left_out(

@@ -25,6 +25,10 @@ MIN_READINGS = 10  # of an output; with fewer, there is no regression
 MAX_READINGS = 500  # of a regression. Larger tables: TEST_READINGS, each with its neighbours
 TEST_READINGS, NEIGHBOURS = 100, 4
 INFLATION_READINGS = 5.0  # that a variance without inflation is worth
+# Numbers of readings that the prior is worth for each candidate: near other readings of the output,
+# and in gaps. A gap of the table can differ from the left-out blocks, so that neither the joint
+# model nor the regression is used alone there, unless the other is clearly better.
+NEAR_PRIOR, FAR_PRIOR = np.full(3, 1 / 3), np.array([0.3, 3.0, 3.0])
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ class Stack:
             near[1] = scores.joint_given(pattern, at)
             far[1] = None if joint_far is None else _at(joint_far, at, d)
         distance = _distances_to_folds(x[read], folds[read])[np.searchsorted(read, at)]
-        of_near = _weights(y, near, np.ones(3), scores.penalty, NEAR_READINGS)
+        of_near = _weights(y, near, np.ones(3), scores.penalty, NEAR_READINGS, NEAR_PRIOR)
         self.regressions[pattern] = found.fitted  # before the weights, which refer to it
         self.known[pattern] = _near_and_in_gaps(of_near, typical_spacing(x[read]), y, far, distance)
 
@@ -232,7 +236,9 @@ def _where_nothing_is_known(scores: LeftOutScores, d: int) -> CandidateWeights:
     if table.constant[d] or not len(at):
         return CandidateWeights.of_one("joint")
     near = [_at(scores.own_near, at, d), _at(scores.joint_near, at, d), None]
-    weights, found = _weights(table.y[d, at], near, np.ones(3), scores.penalty, NEAR_READINGS)
+    weights, found = _weights(
+        table.y[d, at], near, np.ones(3), scores.penalty, NEAR_READINGS, NEAR_PRIOR
+    )
     return CandidateWeights(weights, weights, log_scores=np.stack([found, np.full(3, np.nan)]))
 
 
@@ -273,7 +279,7 @@ def _near_and_in_gaps(
     far = [None if moments is None else _scored(moments, deep) for moments in far]
     inflation = np.array([_inflation(y[deep], moments) for moments in far])
     inflation[CANDIDATES.index("regression")] = 1.0
-    weights, log_scores = _weights(y[deep], far, inflation, 0.0, FAR_READINGS)
+    weights, log_scores = _weights(y[deep], far, inflation, 0.0, FAR_READINGS, FAR_PRIOR)
     distances = spacing, float(np.median(distance[deep]))
     return CandidateWeights(near[0], weights, distances, inflation, np.stack([near[1], log_scores]))
 
@@ -284,6 +290,7 @@ def _weights(
     inflation: Float[Array, " 3"],
     penalty: float,
     n_readings: float,
+    prior: Float[Array, " 3"],
 ) -> tuple[Float[Array, " 3"], Float[Array, " 3"]]:
     """Return weights and mean log densities of the candidates; None means no candidate."""
     weights, means = np.zeros(3), np.full(3, np.nan)
@@ -296,8 +303,7 @@ def _weights(
         ]
     )
     density[:, [CANDIDATES[c] == "joint" for c in used]] -= penalty
-    equal = np.full(len(used), 1.0 / len(used))
-    weights[used] = without_negligible(stacking_weights(density, equal, n_readings))
+    weights[used] = without_negligible(stacking_weights(density, prior[used], n_readings))
     means[used] = density.mean(axis=0)
     return weights, means
 
