@@ -34,6 +34,7 @@ CANDIDATES: dict[str, Settings] = {
     "EMGPR()": {"estimator": "EMGPR"},
     "rank=1": {"estimator": "EMGPR", "rank": 1},
     'transfer="full"': {"estimator": "EMGPR", "transfer": "full"},
+    'transfer="none"': {"estimator": "EMGPR", "transfer": "none"},
     'noise="independent"': {"estimator": "EMGPR", "noise": "independent"},
     "kernel=None (RBF)": {"estimator": "EMGPR", "kernel": None},
     "output_transform=None": {"estimator": "EMGPR", "output_transform": None},
