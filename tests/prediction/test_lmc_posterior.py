@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from threadpoolctl import threadpool_info, threadpool_limits
 
+from emgpr.arrays import devices
 from emgpr.ensemble import RULES, join
 from emgpr.observations import Observations
 from emgpr.parallel import Execution
@@ -333,6 +335,24 @@ def test_the_size_of_a_problem_is_that_of_its_coupled_groups(made, monkeypatch):
     sizes = made.observations.observed.sum(axis=1)
     monkeypatch.setattr(module, "EXACT_OPERATIONS", float((sizes**3 / 3).sum()) + 1)
     assert affordable_conditioning(made.observations, separate) == "all"
+
+
+def test_several_threads_are_used_for_large_groups_of_coupled_outputs(made, x_new, monkeypatch):
+    """Each separate output is a small matrix, and all coupled outputs are a large one."""
+    threads, predict = [], module.condition
+
+    def recorded(*args, **settings):
+        pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+        threads.append(max(pool["num_threads"] for pool in pools))
+        return predict(*args, **settings)
+
+    monkeypatch.setattr(module, "condition", recorded)
+    monkeypatch.setattr(devices, "MULTITHREADED_ROWS", made.observations.n_readings)
+    coupled = lmc_posterior(made)
+    with threadpool_limits(2, "blas"):
+        coupled.predict(x_new)
+        coupled.without_transfer().predict(x_new)
+    assert threads == [2, 1]
 
 
 def test_observed_outputs_may_make_exact_conditioning_too_costly(rng, made, monkeypatch):

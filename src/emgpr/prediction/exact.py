@@ -132,6 +132,11 @@ class LMCModel:
             B = coregionalization(self.weights[:, q][:, :, d])
             yield CoupledOutputs(d, q, [self.kernels[i] for i in q], B, self.noise[np.ix_(d, d)])
 
+    def group_sizes(self, observations: Observations) -> list[int]:
+        """Return the number of readings of each group of coupled outputs."""
+        groups = (group.outputs for group in self.coupled_outputs())
+        return [int(observations.observed[outputs].sum()) for outputs in groups]
+
     def directions_of(
         self, group: CoupledOutputs, directions: ParameterDirections | None
     ) -> GroupDirections | None:

@@ -371,7 +371,8 @@ class LMCPosterior:
         one_by_one = conditioning == "batch" or execution.verbose > 0
         runs = [range(i, i + 1) for i in range(L)]
         runs = runs if one_by_one else chunks(L, 1.0, execution.processes)
-        with limit_threads(self.observations.n_readings if isinstance(conditioning, str) else 0):
+        exact = isinstance(conditioning, str)
+        with limit_threads(max(self.model.group_sizes(self.observations)) if exact else 0):
             parts = parallel_map(predict, runs, execution, label=label)
         means, covs = zip(*((part.mean, part.cov) for part in parts), strict=True)
         return GaussianMixture(np.concatenate(means), np.concatenate(covs))
@@ -379,9 +380,7 @@ class LMCPosterior:
 
 def affordable_conditioning(observations: Observations, model: LMCModel) -> Conditioning:
     """Return "all", or warn and return a number of neighbours if "all" would take too long."""
-    groups = [group.outputs for group in model.coupled_outputs()]
-    sizes = [float(observations.observed[outputs].sum()) for outputs in groups]
-    if exact_is_affordable(model.n_members, sizes):
+    if exact_is_affordable(model.n_members, model.group_sizes(observations)):
         return "all"
     warn(
         f'conditioning="auto": exact predictions from {observations.n_readings} readings for '
@@ -393,6 +392,6 @@ def affordable_conditioning(observations: Observations, model: LMCModel) -> Cond
     return DEFAULT_NEIGHBOURS
 
 
-def exact_is_affordable(n_members: int, sizes: Sequence[float]) -> bool:
+def exact_is_affordable(n_members: int, sizes: Sequence[int] | Sequence[float]) -> bool:
     """Tell whether exact predictions from groups of readings with these sizes are fast enough."""
     return n_members * sum(n**3 / 3 for n in sizes) <= EXACT_OPERATIONS
