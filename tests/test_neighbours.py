@@ -6,7 +6,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 
 from emgpr import neighbours
-from emgpr.neighbours import SurroundingSites, compass, earlier_neighbours, spread_order
+from emgpr.neighbours import (
+    SurroundingSites,
+    compass,
+    earlier_neighbours,
+    kd_tree,
+    spread_order,
+)
 
 
 @pytest.mark.parametrize("N", [1, 2, 3, 40, 700, 3000])
@@ -21,6 +27,16 @@ def test_earlier_neighbours_are_the_nearest_of_the_sites_before(rng, monkeypatch
     for i in range(0, N, max(1, N // 50)):
         expected = np.argsort(distances[i, :i])[:n]
         assert_array_equal(np.sort(found[i][found[i] >= 0]), np.sort(expected))
+
+
+def test_neighbours_of_few_sites_are_those_of_all(rng, monkeypatch):
+    """With few rows, the subsets of sites that are searched grow faster."""
+    x = rng.uniform(size=(5000, 2))
+    every = earlier_neighbours(x, 6)
+    few = np.sort(rng.choice(5000, 100, replace=False))
+    assert_array_equal(earlier_neighbours(x, 6, few), every[few])
+    monkeypatch.setattr(neighbours, "ROWS_PER_PART", 64)
+    assert_array_equal(earlier_neighbours(x, 6, workers=3), every)
 
 
 def test_sites_at_the_same_location_are_neighbours_of_each_other():
@@ -58,7 +74,7 @@ def test_each_site_of_a_maximin_order_is_the_farthest_from_those_before(rng):
 
 
 def surrounding(x, at, n):
-    return SurroundingSites(x, spread_order(x)).search(at, n)
+    return SurroundingSites(kd_tree(x), spread_order(x)).search(at, n)
 
 
 @pytest.mark.parametrize("P", [1, 2, 3, 4])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from emgpr.neighbours import pseudo_random_order, spread_order
 from emgpr.observations import Observations, first_true
 
 X = np.array([[0.0], [1.0], [2.0]])
@@ -186,6 +187,31 @@ def test_cached_values_are_computed_once_and_not_pickled(table):
     copy = pickle.loads(pickle.dumps(table))
     assert vars(copy).keys() == {"x", "y", "observed"}
     assert_array_equal(copy.y, table.y)
+
+
+def test_other_readings_at_the_same_sites_share_what_depends_on_the_sites(table):
+    value = table.cached_for_sites("a", object)
+    other = table.select_outputs(np.array([1])).with_readings(table.y, table.observed)
+    assert other.cached_for_sites("a", object) is value
+    assert other.cached("a", object) is not value
+    assert table.at([0, 1, 2]).cached_for_sites("a", object) is not value
+    assert vars(pickle.loads(pickle.dumps(other))).keys() == {"x", "y", "observed"}
+
+
+@pytest.mark.parametrize("N", [1, 40, 200])
+def test_orders_and_trees_of_a_table_are_those_of_its_locations(rng, monkeypatch, N):
+    for module in ("neighbours", "observations"):
+        monkeypatch.setattr(f"emgpr.{module}.MAX_MAXIMIN_SITES", 100)
+    x, scale = rng.uniform(size=(N, 2)), np.array([0.1, 3.0])
+    table = Observations.from_table(x, np.where(rng.uniform(size=(N, 2)) < 0.5, np.nan, 1.0))
+    assert_array_equal(table.pseudo_random_order, pseudo_random_order(x))
+    assert_array_equal(table.spread_order(scale), spread_order(x / scale))
+    assert_array_equal(table.spread_order(1.0), spread_order(x))
+    assert_array_equal(table.tree().data, x)
+    measured = table.observed[0]
+    assert_array_equal(table.tree(scale, measured).data, (x / scale)[measured])
+    assert table.tree(scale, measured) is table.tree(scale.copy(), measured.copy())
+    assert table.tree(scale) is not table.tree()
 
 
 def test_threads_that_ask_together_compute_once(table):

@@ -1,7 +1,10 @@
 """Orders of sites, the nearest earlier sites in an order, and the sites around a location."""
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
@@ -11,11 +14,20 @@ MAX_STORED_DISTANCES = 2000  # sites for which all distances are computed at onc
 MAX_MAXIMIN_SITES = 5000  # for more sites, the order is pseudo-random
 FIRST_SITES = 512  # sites whose neighbours are found by computing all distances
 MIN_SORTED_QUERIES = 5000  # so many sites are sorted before their neighbours are searched
+ROWS_PER_PART = 10_000  # sites whose neighbours are searched in one thread at a time
+GROWTH, LARGE_GROWTH = 2, 16  # of the subsets of sites among which neighbours are searched
 COARSEN = 4  # each subset of the sites in `SurroundingSites` is smaller by this factor
 MIN_COARSE_SITES = 16  # in the smallest of these subsets
 POOL = 3  # nearest sites among which sectors are searched, for each site to be found
 MAX_DIRECTED_INPUTS = 3  # with more inputs, only the nearest sites are used
+MAX_BALANCED_SITES = 10_000  # of more sites, unbalanced trees are built
 REPEATED = -2  # instead of a sector, marks sites that were found before
+
+
+def kd_tree(x: Float[Array, "N P"]) -> KDTree:
+    """Return a k-d tree; building an unbalanced one takes a third of the time for many sites."""
+    balanced = len(x) <= MAX_BALANCED_SITES
+    return KDTree(x, balanced_tree=balanced, compact_nodes=balanced)
 
 
 def spread_order(x: Float[Array, "N P"]) -> Int[Array, " N"]:
@@ -91,26 +103,41 @@ def earlier_neighbours(
     exists = np.take_along_axis(distances, nearest, 1) < np.inf
     found[at] = np.where(exists, nearest, -1)[:, ::-1]
     start = first
+    # For few rows, most of the time is needed to build the trees, so that there are fewer of them.
+    growth = GROWTH if LARGE_GROWTH * len(rows) > N else LARGE_GROWTH
     while start < N:
-        end = min(2 * start, N)
-        at, k = np.flatnonzero((rows >= start) & (rows < end)), 2 * n + 8
-        # Building an unbalanced tree takes half the time, and a search in it takes no longer.
-        tree = KDTree(x[:end], balanced_tree=False, compact_nodes=False) if len(at) else None
-        if tree is not None and len(at) > MIN_SORTED_QUERIES:
-            # Queries in the order of the tree take half the time, because they share its nodes.
-            position = np.empty(end, int)
-            position[tree.indices] = np.arange(end)
-            at = at[np.argsort(position[rows[at]])]
-        while tree is not None and len(at):
-            k = min(k, end)
-            _, nearest = tree.query(x[rows[at]], k=k, workers=workers)
-            earlier = nearest < rows[at, None]
-            enough = earlier.sum(axis=1) >= n
-            # A stable sort puts the earlier sites first and keeps them in order of distance.
-            by_distance = np.argsort(~earlier[enough], axis=1, kind="stable")[:, :n]
-            found[at[enough]] = np.take_along_axis(nearest[enough], by_distance, 1)[:, ::-1]
-            at, k = at[~enough], 2 * k
+        end = min(growth * start, N)
+        at = np.flatnonzero((rows >= start) & (rows < end))
+        if len(at):
+            # Building an unbalanced tree takes half the time, and a search in it takes no longer.
+            tree = KDTree(x[:end], balanced_tree=False, compact_nodes=False)
+            if len(at) > MIN_SORTED_QUERIES:
+                # Queries in the order of the tree take half the time, because they share its nodes.
+                position = np.empty(end, int)
+                position[tree.indices] = np.arange(end)
+                at = at[np.argsort(position[rows[at]])]
+            parts = np.array_split(at, -(-len(at) // ROWS_PER_PART))
+            with ThreadPoolExecutor(workers) as pool:
+                search = partial(_earlier_in_tree, tree, n=n)
+                for part, sites in zip(parts, pool.map(search, map(rows.take, parts)), strict=True):
+                    found[part] = sites
         start = end
+    return found
+
+
+def _earlier_in_tree(tree: KDTree, rows: Int[Array, " m"], n: int) -> Int[Array, "m n"]:
+    """Return the n nearest sites of a tree that are before each row of it; the nearest is last."""
+    found = np.empty((len(rows), n), int)
+    at, k = np.arange(len(rows)), 2 * n + 8
+    while len(at):
+        k = min(k, tree.n)
+        _, nearest = tree.query(tree.data[rows[at]], k=k)
+        earlier = nearest < rows[at, None]
+        enough = earlier.sum(axis=1) >= n
+        # A stable sort puts the earlier sites first and keeps them in order of distance.
+        by_distance = np.argsort(~earlier[enough], axis=1, kind="stable")[:, :n]
+        found[at[enough]] = np.take_along_axis(nearest[enough], by_distance, 1)[:, ::-1]
+        at, k = at[~enough], 2 * k
     return found
 
 
@@ -123,29 +150,29 @@ class SurroundingSites:
 
     The sectors are searched among the nearest sites first. For locations with too few sites in a
     sector, the search is repeated among a quarter of all sites, a sixteenth, and so on, which are
-    spread over the whole region and reach farther. `order` is an order of the sites in which the
-    first ones, however many, are spread over the region.
+    spread over the whole region and reach farther. The sites are those of a k-d tree, and `order`
+    is an order in which the first ones, however many, are spread over the region.
 
     >>> x = np.array([[0.0], [0.1], [0.2], [0.3], [5.0]])
-    >>> SurroundingSites(x, spread_order(x)).search(np.array([[0.4]]), 3)
+    >>> SurroundingSites(kd_tree(x), spread_order(x)).search(np.array([[0.4]]), 3)
     array([[3, 4, 2]])
     """
 
-    def __init__(self, x: Float[Array, "N P"], order: Int[Array, " N"]) -> None:
-        self.x = x
-        self.directions = compass(x.shape[1])
-        self.trees = [(np.arange(len(x)), KDTree(x))]
-        size = len(x) // COARSEN
+    def __init__(self, tree: KDTree, order: Int[Array, " N"]) -> None:
+        self.x: Array = tree.data
+        self.directions = compass(tree.m)
+        self.trees = [(np.arange(tree.n), tree)]
+        size = tree.n // COARSEN
         while size >= MIN_COARSE_SITES and len(self.directions):
-            self.trees.append((order[:size], KDTree(x[order[:size]])))
+            self.trees.append((order[:size], kd_tree(self.x[order[:size]])))
             size //= COARSEN
 
-    def search(self, at: Float[Array, "m P"], n: int, workers: int = 1) -> Int[Array, "m n"]:
+    def search(self, at: Float[Array, "m P"], n: int) -> Int[Array, "m n"]:
         """Return n sites that surround each location; fewer only if there are fewer sites."""
         n, S = min(n, len(self.x)), len(self.directions)
         if not 0 < S <= n < len(self.x):
             sites, tree = self.trees[0]
-            return sites[tree.query(at, k=range(1, n + 1), workers=workers)[1]]
+            return sites[tree.query(at, k=range(1, n + 1))[1]]
         quota = -(-n // (2 * S))
         found = np.empty((len(at), n), int)
         rows: Array = np.arange(len(at))
@@ -154,16 +181,14 @@ class SurroundingSites:
         for sites, tree in self.trees:
             last = sites is self.trees[-1][0]
             k = len(sites) if last else min(POOL * n, len(sites))  # the last subset is small
-            _, nearest = tree.query(at[rows], k=range(1, k + 1), workers=workers)
+            _, nearest = tree.query(at[rows], k=range(1, k + 1))
             previous, new = new, sites[nearest]
             again = (new[:, :, None] == previous[:, None, :]).any(axis=2)
             candidates = np.concatenate([candidates, new], axis=1)
             new_sector = np.where(again, REPEATED, self._sectors(at[rows], new))
             sector = np.concatenate([sector, new_sector], axis=1)
-            in_sector = sector[:, :, None] == np.arange(S)
-            rank = np.cumsum(in_sector, axis=1, dtype=np.int16)
-            chosen = (in_sector & (rank <= quota)).any(axis=2)
-            complete = (rank[:, -1] >= quota).all(axis=1) | last
+            chosen, complete = _first_in_sectors(sector, S, quota)
+            complete |= last
             # A stable sort keeps the order of the distances.
             preference = np.where(sector == REPEATED, 2, ~chosen)[complete]
             best = np.argsort(preference, axis=1, kind="stable")[:, :n]
@@ -178,8 +203,30 @@ class SurroundingSites:
     def _sectors(self, at: Float[Array, "m P"], sites: Int[Array, "m k"]) -> Int[Array, "m k"]:
         """Return the direction closest to that of each site; −1 for a site at the location."""
         offset = self.x[sites] - at[:, None]
-        sector = np.argmax(offset @ self.directions.T, axis=-1).astype(np.int8)
+        # With two axes, there is one matrix product instead of one for each location.
+        along = offset.reshape(-1, offset.shape[-1]) @ self.directions.T
+        sector = np.argmax(along, axis=-1).astype(np.int8).reshape(sites.shape)
         return np.where((offset == 0).all(axis=-1), np.int8(-1), sector)
+
+
+def _first_in_sectors(
+    sector: Int[Array, "m k"], S: int, quota: int
+) -> tuple[Bool[Array, "m k"], Bool[Array, " m"]]:
+    """Mark the first `quota` sites in each sector, and the rows in which every sector has so many.
+
+    >>> _first_in_sectors(np.array([[0, 0, 1], [1, -1, 1]], np.int8), S=2, quota=1)
+    (array([[ True, False,  True],
+           [ True, False, False]]), array([ True, False]))
+    """
+    by_site = np.ascontiguousarray(sector.T)  # sums over the first axis take a third of the time
+    chosen = np.zeros(by_site.shape, bool)
+    complete = np.ones(len(sector), bool)
+    for s in range(S):
+        inside = by_site == s
+        rank = np.cumsum(inside, axis=0, dtype=np.int16)
+        chosen |= inside & (rank <= quota)
+        complete &= rank[-1] >= quota
+    return chosen.T, complete
 
 
 def compass(P: int) -> Float[Array, "S P"]:

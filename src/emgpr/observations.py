@@ -19,10 +19,24 @@ from jaxtyping import Bool, Float, Int
 from scipy.spatial import KDTree
 
 from emgpr.arrays import Array, diagonal, namespace, to_device, to_device_of
+from emgpr.neighbours import MAX_MAXIMIN_SITES, kd_tree, pseudo_random_order, spread_order
 
 Value = TypeVar("Value")
+Cache = dict[Hashable, "_Once"]
 
-_CACHE_LOCK = RLock()
+
+class _Once:
+    """A value that is computed when it is first needed, by only one of several threads."""
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+
+    def get(self, compute: Callable[[], Any]) -> Any:
+        """Return the value, which `compute` returns."""
+        with self._lock:
+            if "_value" not in vars(self):
+                self._value = compute()
+        return self._value
 
 
 @dataclass(frozen=True)
@@ -60,13 +74,54 @@ class Observations:
 
     def cached(self, key: Hashable, compute: Callable[[], Value]) -> Value:
         """Return `compute()`, cached with this key; callers must not modify the value."""
-        cache: dict[Hashable, Any] = vars(self).setdefault("_cache", {})
-        if key not in cache:
-            with _CACHE_LOCK:  # so that only one of several threads computes the value
-                if key not in cache:
-                    cache[key] = compute()
-        value: Value = cache[key]
+        cache: Cache = vars(self).setdefault("_cache", {})
+        value: Value = cache.setdefault(key, _Once()).get(compute)
         return value
+
+    def cached_for_sites(self, key: Hashable, compute: Callable[[], Value]) -> Value:
+        """Return `compute()` like `cached`; tables that `with_readings` returns share the value.
+
+        It must depend on the sites only.
+        """
+        value: Value = self._site_cache.setdefault(key, _Once()).get(compute)
+        return value
+
+    @property
+    def _site_cache(self) -> Cache:
+        cache: Cache = vars(self).setdefault("_of_sites", {})
+        return cache
+
+    def with_readings(self, y: Float[Array, "d N"], observed: Bool[Array, "d N"]) -> "Observations":
+        """Return a table of other readings at the same sites."""
+        table = Observations(self.x, y, observed)
+        vars(table)["_of_sites"] = self._site_cache
+        return table
+
+    @property
+    def pseudo_random_order(self) -> Int[np.ndarray, " N"]:
+        """An order of the sites that looks random, but depends on their locations only."""
+        return self.cached_for_sites("order", lambda: pseudo_random_order(self.x))
+
+    def spread_order(self, scale: Float[np.ndarray, " P"] | float) -> Int[np.ndarray, " N"]:
+        """Return `spread_order(x / scale)`."""
+        if self.n_sites > MAX_MAXIMIN_SITES:  # this order does not depend on the scale
+            return self.pseudo_random_order
+        key = "spread order", self._units(scale)
+        return self.cached_for_sites(key, lambda: spread_order(self.x / scale))
+
+    def tree(
+        self,
+        scale: Float[np.ndarray, " P"] | float = 1.0,
+        measured: Bool[np.ndarray, " N"] | None = None,
+    ) -> KDTree:
+        """Return the k-d tree of x / scale at the sites in a mask (default: at all sites)."""
+        if measured is None:
+            measured = np.ones(self.n_sites, bool)
+        key = "tree", self._units(scale), measured.tobytes()
+        return self.cached_for_sites(key, lambda: kd_tree(self.x[measured] / scale))
+
+    def _units(self, scale: Float[np.ndarray, " P"] | float) -> tuple[float, ...]:
+        return tuple(np.broadcast_to(scale, self.x.shape[1]).tolist())
 
     def to(self, device: str) -> "Observations":
         """Copy the table to a device; if the device is "cpu", return the table itself."""
@@ -94,7 +149,7 @@ class Observations:
         """Whether every output was measured at every site."""
         return bool(self.observed.all())
 
-    @property
+    @cached_property
     def constant(self) -> Bool[Array, "*b D"]:
         """Mask of the outputs whose readings are all equal (zero after standardisation)."""
         return ~(self.y != 0).any(axis=-1)
@@ -115,7 +170,7 @@ class Observations:
 
     def select_outputs(self, which: Int[np.ndarray, " d"]) -> "Observations":
         """Return a table of these outputs at all sites."""
-        return Observations(self.x, self.y[which], self.observed[which])
+        return self.with_readings(self.y[which], self.observed[which])
 
     def without_empty_sites(self) -> "Observations":
         """Return the table without the sites where nothing was measured."""
@@ -137,14 +192,14 @@ class Observations:
 
     def subsample(self, n: int) -> Int[np.ndarray, " m"]:
         """Choose n sites: random sites and their nearest neighbours, to include short distances."""
-        return self.cached(("subsample", n), lambda: self._subsample(n))
+        return self.cached_for_sites(("subsample", n), lambda: self._subsample(n))
 
     def _subsample(self, n: int) -> Int[np.ndarray, " m"]:
         if n >= self.n_sites:
             return np.arange(self.n_sites)
         chosen = np.random.default_rng(0).permutation(self.n_sites)[:n]
         # If several sites share a location, the two nearest sites may not include the chosen site.
-        pairs = np.column_stack([chosen, KDTree(self.x).query(self.x[chosen], k=2)[1]])
+        pairs = np.column_stack([chosen, self.tree().query(self.x[chosen], k=2)[1]])
         return np.sort(list(dict.fromkeys(pairs.ravel().tolist()))[:n])
 
     def batches(self, sites: Sequence[Int[Array, " _"]]) -> "Observations":

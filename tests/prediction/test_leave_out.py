@@ -223,24 +223,17 @@ def test_readings_of_a_site_with_the_same_neighbours_share_a_factorisation(rng, 
     assert [m for m, _ in sizes] == [N] * complete.model.n_members
 
 
-def test_trees_are_balanced_for_many_queries_only(one, monkeypatch):
-    balanced, real = [], module.KDTree
-
-    def noted(x, *, balanced_tree, compact_nodes):
-        balanced.append((balanced_tree, compact_nodes))
-        return real(x, balanced_tree=balanced_tree, compact_nodes=compact_nodes)
-
-    monkeypatch.setattr(module, "KDTree", noted)
-    x = np.random.default_rng(0).uniform(size=(20, 2))
-    table = Observations.from_table(x, x)
-    sets, model = (
-        np.tile(np.arange(20), (2, 1)),
-        LMCModel(one.model.kernels, one.model.weights[:, :, :2], np.eye(2)),
-    )
-    for n, expected in ((2, False), (3, True)):  # more than a tenth of the sites
-        balanced.clear()
-        leave_out_from_neighbours(table, sets, model, 2, np.arange(n))
-        assert balanced == [(expected, expected)] * 2
+@pytest.mark.parametrize("n_sets", [3, 1])
+def test_readings_far_away_are_found_in_a_tree_of_the_remaining_ones(one, monkeypatch, n_sets, rng):
+    """If many readings are left out together; with a single set, none remains."""
+    x = rng.uniform(size=(60, 2))
+    table = Observations.from_table(x, np.where(rng.uniform(size=(60, 3)) < 0.2, np.nan, 1.0))
+    sets = np.sort(rng.integers(n_sets, size=(3, 60)))
+    plain = leave_out_from_neighbours(table, sets, one.model, 4)
+    monkeypatch.setattr(module, "MAX_SEARCHED", 8)
+    found = leave_out_from_neighbours(table, sets, one.model, 4)
+    assert_allclose(found.mean, plain.mean, rtol=1e-9)
+    assert_allclose(found.cov, plain.cov, rtol=1e-9)
 
 
 @pytest.mark.parametrize("by", ["site", "output"])

@@ -107,16 +107,16 @@ def test_no_locations_are_no_predictions(rng):
 
 def test_the_search_for_neighbours_is_prepared_once(rng, monkeypatch):
     """For a table, its coupled outputs and the scales; not for each number of neighbours."""
-    import emgpr.prediction.neighbours as module
+    import emgpr.observations as module
 
     made, built = world(rng), []
-    table, real = made.observations, module.KDTree
+    table, real = made.observations, module.kd_tree
 
     def noted(x):
         built.append(len(x))
         return real(x)
 
-    monkeypatch.setattr(module, "KDTree", noted)
+    monkeypatch.setattr(module, "kd_tree", noted)
     for n in (4, 4, 5):
         condition_on_neighbours(table, made.X[:2], made.model, n)
         assert len(built) == 1  # of a complete table, one for all outputs

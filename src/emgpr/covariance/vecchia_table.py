@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy.spatial import KDTree
 from sklearn.gaussian_process.kernels import Kernel
 
 from emgpr.arrays import panel_size, to_device_of, to_numpy
@@ -24,7 +23,7 @@ from emgpr.covariance.vecchia import (
     derivative_by_coregionalization,
 )
 from emgpr.kernel_stack import KernelStack
-from emgpr.neighbours import earlier_neighbours, spread_order
+from emgpr.neighbours import earlier_neighbours, kd_tree, spread_order
 from emgpr.observations import Observations
 from emgpr.parallel import DEFAULT_EXECUTION, Execution, parallel_map, thread_map, uses_workers
 
@@ -78,9 +77,8 @@ class VecchiaTable:
 
         With `n_blocks`, only the blocks of this many sites, chosen at random, are made.
         """
-        x = to_numpy(observations.x) / scale
-        order = np.arange(len(x)) if sites is None else sites
-        order = order[spread_order(x[order])]
+        x = observations.x / scale
+        order = observations.spread_order(scale) if sites is None else sites[spread_order(x[sites])]
         rows = np.arange(len(order))
         if n_blocks is not None and n_blocks < len(order):
             rows = np.sort(np.random.default_rng(0).choice(rows, n_blocks, replace=False))
@@ -88,7 +86,7 @@ class VecchiaTable:
         neighbours = np.where(nearest >= 0, order[nearest], -1)
         blocks = np.column_stack([neighbours, order[rows]])
         if len(blocks) >= MIN_SORTED_BLOCKS:
-            blocks = blocks[KDTree(x[blocks[:, -1]]).indices]
+            blocks = blocks[kd_tree(x[blocks[:, -1]]).indices]
         return cls(observations.to(execution.device), tuple(kernels), blocks, execution)
 
     def subset(self, n: int, rng: np.random.Generator) -> "VecchiaTable":

@@ -21,7 +21,9 @@ from scipy.spatial import KDTree
 from emgpr.arrays import chunk_bytes, inv, limit_threads, to_device, to_numpy
 from emgpr.ensemble import join, keeps_members
 from emgpr.kernels import distance_scales, kernel_matrices
+from emgpr.neighbours import kd_tree
 from emgpr.observations import Observations
+from emgpr.parallel import thread_map
 from emgpr.prediction.exact import (
     CoupledOutputs,
     LMCModel,
@@ -35,6 +37,9 @@ from emgpr.prediction.parameter_uncertainty import ParameterDirections, for_read
 from emgpr.prediction.posterior import GaussianMixture
 
 Array = np.ndarray
+
+# If not enough of this many nearest readings remain, a tree of all remaining readings is built.
+MAX_SEARCHED = 5000
 
 
 def leave_out(
@@ -92,13 +97,7 @@ def leave_out_from_neighbours(
     for group in model.coupled_outputs():
         D, labels = len(group.outputs), sets[group.outputs]
         table = observations.select_outputs(group.outputs)
-        search = _RemainingNeighbours(
-            table,
-            labels,
-            scale,
-            n_neighbours,
-            many_queries=10 * len(predicted) > observations.n_sites,
-        )
+        search = _RemainingNeighbours(table, labels, scale, n_neighbours)
         row, label = _problems(table.observed[:, predicted], labels[:, predicted])
         width = min(D * n_neighbours, observations.n_sites)
         at_once = max(1, int(chunk_bytes(device) // (8 * D * width)))
@@ -260,16 +259,13 @@ class _RemainingNeighbours:
         sets: Int[Array, "D N"],
         scale: Float[Array, " P"],
         n: int,
-        *,
-        many_queries: bool,
     ) -> None:
         self.x, self.n = observations.x / scale, n
-        # An unbalanced tree is built in a third of the time, but queries of it are slower.
-        balance = {"balanced_tree": many_queries, "compact_nodes": many_queries}
+        measured = [d for d, observed in enumerate(observations.observed) if observed.any()]
+        trees = thread_map(lambda d: observations.tree(scale, observations.observed[d]), measured)
         self.trees = [
-            (sets[d], np.flatnonzero(observed), KDTree(self.x[observed], **balance))
-            for d, observed in enumerate(observations.observed)
-            if observed.any()
+            (sets[d], np.flatnonzero(observations.observed[d]), tree)
+            for d, tree in zip(measured, trees, strict=True)
         ]
 
     def neighbours(self, site: Int[Array, " m"], label: Int[Array, " m"]) -> Int[Array, "m w"]:
@@ -291,6 +287,15 @@ class _RemainingNeighbours:
         k = self.n + 1
         while len(rows):  # search farther if too many of the nearest readings are left out
             k = min(k, len(sites))
+            if k > MAX_SEARCHED:
+                for left_out in np.unique(label[rows]):
+                    some, others = rows[label[rows] == left_out], sites[sets[sites] != left_out]
+                    k = min(self.n, len(others))
+                    if k:
+                        outside = kd_tree(self.x[others])
+                        found = outside.query(self.x[site[some]], k=range(1, k + 1))[1]
+                        nearest[some, :k] = others[found]
+                break
             found = sites[tree.query(self.x[site[rows]], k=range(1, k + 1))[1]]
             kept = sets[found] != label[rows, None]
             complete = (kept.sum(axis=1) >= self.n) | (k == len(sites))

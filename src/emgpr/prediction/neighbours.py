@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from joblib import cpu_count
 from scipy.spatial import KDTree
 from sklearn.gaussian_process.kernels import Kernel
 
@@ -27,8 +26,9 @@ from emgpr.arrays import (
 )
 from emgpr.covariance import cross_covariance
 from emgpr.kernels import distance_scales, kernel_matrices
-from emgpr.neighbours import SurroundingSites, spread_order
+from emgpr.neighbours import SurroundingSites
 from emgpr.observations import Observations
+from emgpr.parallel import thread_map
 from emgpr.prediction.exact import CoupledOutputs, LMCModel, factor_readings
 from emgpr.prediction.parameter_uncertainty import (
     Changes,
@@ -39,8 +39,8 @@ from emgpr.prediction.posterior import GaussianMixture
 
 Array = np.ndarray
 Sites = Int[Array, "_ _"]  # a row for each location
-# Sites, and a function that returns n of them near each location: (locations, n, threads) -> rows.
-Search = tuple[Int[Array, " _"], Callable[[Array, int, int], Array]]
+# Sites, and a function that returns n of them near each location: (locations, n) -> rows.
+Search = tuple[Int[Array, " _"], Callable[[Array, int], Array]]
 
 # The number of neighbours is doubled if the last doubling reduced a variance by this share. The
 # reduction is roughly divided by three each time.
@@ -48,7 +48,9 @@ WORTHWHILE_GAIN = 0.05
 # Locations whose numbers of neighbouring sites differ by less than this are processed together.
 WIDTH_STEP = 2
 PANELS_PER_GROUP = 6  # elements of the covariances processed together, relative to `panel_size`
-NUMBERS_SEARCHED = 64  # numbers in memory during the search, for each neighbour of a location
+SEARCH_BYTES = 16e6  # memory for the search that is done in one thread at a time
+# Numbers in memory for each neighbour of a location: during the search, and of its results.
+NUMBERS_SEARCHED, NUMBERS_FOUND = 64, 16
 MAX_READINGS_AROUND = 512  # of all outputs together, which a location is predicted from
 
 
@@ -213,8 +215,8 @@ def _prepare(
     return table, observations.cached(key, partial(kind, table, scale))
 
 
-def _nearest(tree: KDTree, at: Float[Array, "m P"], n: int, workers: int) -> Int[Array, "m k"]:
-    return tree.query(at, k=range(1, min(n, tree.n) + 1), workers=workers)[1]
+def _nearest(tree: KDTree, at: Float[Array, "m P"], n: int) -> Int[Array, "m k"]:
+    return tree.query(at, k=range(1, min(n, tree.n) + 1))[1]
 
 
 class _Nearest:
@@ -225,35 +227,38 @@ class _Nearest:
         # np.unique would be slow: it treats a row of a million values as one record.
         patterns = {row.tobytes(): row for row in observations.observed}
         measured = [patterns[key] for key in sorted(patterns) if patterns[key].any()]
-        self.searches = self._build(observations.x / scale, measured)
+        self.searches = list(thread_map(partial(self._build, observations), measured))
 
-    def _build(self, x: Float[Array, "N P"], measured: Sequence[Bool[Array, " N"]]) -> list[Search]:
-        return [(np.flatnonzero(mask), partial(_nearest, KDTree(x[mask]))) for mask in measured]
+    def _build(self, observations: Observations, measured: Bool[Array, " N"]) -> Search:
+        tree = observations.tree(self.scale, measured)
+        return np.flatnonzero(measured), partial(_nearest, tree)
 
     def width(self, n: int) -> int:
         """Return the largest number of sites that contain n readings of each output."""
         return sum(min(n, len(sites)) for sites, _ in self.searches)
 
-    def neighbours(self, x: Float[Array, "m P"], n: int, threads: int = 1) -> list[Sites]:
+    def neighbours(self, x: Float[Array, "m P"], n: int) -> list[Sites]:
         """Return the sites of n readings near each row of x, once for each set of measured sites.
 
-        The sites are in order of preference.
+        The sites are in order of preference. They are searched in threads.
         """
-        return [sites[search(x / self.scale, n, threads)] for sites, search in self.searches]
+        rows = max(1, int(SEARCH_BYTES // (8 * n * (NUMBERS_SEARCHED + 2 * n))))
+        parts = [x[start : start + rows] / self.scale for start in range(0, max(1, len(x)), rows)]
+        jobs = [(search, part) for search in self.searches for part in parts]
+        found = list(thread_map(lambda job: job[0][0][job[0][1](job[1], n)], jobs))
+        k = len(parts)
+        return [np.concatenate(found[start : start + k]) for start in range(0, len(found), k)]
 
 
 class _Surrounding(_Nearest):
     """Search for sites that surround each location, for each output."""
 
-    def _build(self, x: Float[Array, "N P"], measured: Sequence[Bool[Array, " N"]]) -> list[Search]:
+    def _build(self, observations: Observations, measured: Bool[Array, " N"]) -> Search:
         # Subsets of the sites of all outputs come from the same order, so that they overlap.
-        order = spread_order(x)
-        found: list[Search] = []
-        for mask in measured:
-            position = np.cumsum(mask) - 1
-            sites = SurroundingSites(x[mask], position[order[mask[order]]])
-            found.append((np.flatnonzero(mask), sites.search))
-        return found
+        order, position = observations.spread_order(self.scale), np.cumsum(measured) - 1
+        tree = observations.tree(self.scale, measured)
+        sites = SurroundingSites(tree, position[order[measured[order]]])
+        return np.flatnonzero(measured), sites.search
 
 
 class _OtherSites:
@@ -263,11 +268,11 @@ class _OtherSites:
         self.search, self.x = search, x
         self.searches, self.width = search.searches, search.width
 
-    def neighbours(self, x: Float[Array, "m P"], n: int, threads: int = 1) -> list[Sites]:
+    def neighbours(self, x: Float[Array, "m P"], n: int) -> list[Sites]:
         """Return the sites near each row of x; −1 means that there is none."""
         return [
             np.where((self.x[part] == x[:, None]).all(axis=-1), -1, part)
-            for part in self.search.neighbours(x, n, threads)
+            for part in self.search.neighbours(x, n)
         ]
 
 
@@ -300,11 +305,10 @@ class _Conditional:
             return mean, cov, slopes
         D, width = len(self.group.outputs), self.search.width(n)
         final = 2 * n * D > self.max_readings or n >= self.table.n_sites
-        threads = cpu_count() if self.device.startswith("cuda") else 1  # so a GPU need not wait
-        step = max(1, int(chunk_bytes("cpu") // (8 * width * (NUMBERS_SEARCHED + 2 * width))))
+        step = max(1, int(chunk_bytes("cpu") // (8 * width * NUMBERS_FOUND)))
         for start in range(0, len(x), step):
             at = slice(start, start + step)
-            sites = self.search.neighbours(x[at], n, threads)
+            sites = self.search.neighbours(x[at], n)
             mean[:, at], cov[:, at], slopes[at] = self.given(sites, x[at])
             if final:
                 continue

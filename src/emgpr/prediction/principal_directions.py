@@ -19,11 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 from scipy.linalg import block_diag
-from scipy.spatial import KDTree
 
 from emgpr.arrays import eigh, svd
 from emgpr.kernels import distance_scales
-from emgpr.neighbours import spread_order
 from emgpr.noise import NoiseParameters
 from emgpr.observations import Observations
 from emgpr.prediction.exact import LMCModel
@@ -193,9 +191,9 @@ def locations_of_derivatives(
     observations: Observations, scale: Float[Array, " P"]
 ) -> Float[Array, "M P"]:
     """Return sites that are spread over the region, and points halfway to the nearest site."""
-    x = observations.x / scale
-    sites = spread_order(x)[:N_SITES]
-    _, nearest = KDTree(x).query(x[sites], k=[min(2, len(x))])
+    sites = observations.spread_order(scale)[:N_SITES]
+    tree = observations.tree(scale)
+    _, nearest = tree.query(tree.data[sites], k=[min(2, tree.n)])
     # Not from x, which is rounded: the readings at a site are recognised by its exact location.
     at, near = observations.x[sites], observations.x[nearest[:, 0]]
     return np.concatenate([at, 0.5 * (at + near)])

@@ -20,7 +20,6 @@ from emgpr.checkpoint import digest
 from emgpr.covariance import VecchiaTable
 from emgpr.kernels import distance_scales
 from emgpr.metrics import paired_difference
-from emgpr.neighbours import pseudo_random_order
 from emgpr.noise import output_variances
 from emgpr.observations import Observations
 from emgpr.parallel import Execution
@@ -191,7 +190,7 @@ class VecchiaSearch:
 
     def choose(self, points: dict[str, LMCParameters], few: int) -> LMCParameters:
         """Run the first stage; return the parameters reached from the best starting point."""
-        sites = pseudo_random_order(self.observations.x)[:FIRST_SITES]
+        sites = self.observations.pseudo_random_order[:FIRST_SITES]
         n_held_out = len(sites) // HELD_OUT
         held_out, known = np.sort(sites[:n_held_out]), np.sort(sites[n_held_out:])
         if n_held_out < MIN_HELD_OUT:
