@@ -28,7 +28,7 @@ def test_the_gradient_is_the_derivative(rng):
     few = FeatureChoice(kernels, np.ones(2), Resolution(0.01, 0.01, 31, 31))
     features = few.for_region(np.zeros(2), np.ones(2))
     assert (features.truncated_variances(kernels) > 0.05).all()
-    vector = ParameterVector.around(start, observations, X, correlated=True)
+    vector = ParameterVector.around(start, observations, correlated=True)
     sums = FourierSums.from_observations(features.grid, observations)
     function = log_likelihood_function(vector, FourierLikelihood(sums, features, 2))
     x = vector.pack(start, W)

@@ -8,11 +8,12 @@ from numpy.testing import assert_allclose
 from scipy.spatial import KDTree
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
-from emgpr.latents import nearest_pairs, search_space, typical_distances
+from emgpr.latents import SiteDistances, nearest_pairs, search_space, typical_distances
+from emgpr.observations import Observations
 
 
 def search(kernel, X, white=None, n_starts=5):
-    return search_space(kernel, white, X, n_starts, np.random.default_rng(0))
+    return search_space(kernel, white, SiteDistances(X), n_starts, np.random.default_rng(0))
 
 
 @pytest.fixture
@@ -110,7 +111,7 @@ def test_a_single_location_has_no_nearest_other():
     assert len(nearest_pairs(np.zeros((4, 2)))[0]) == 0
 
 
-def test_distances_of_large_tables_are_computed_once(rng, monkeypatch):
+def test_distances_of_a_table_are_computed_once(rng, monkeypatch):
     module = sys.modules["emgpr.latents.search_space"]
     n_calls = []
 
@@ -119,14 +120,10 @@ def test_distances_of_large_tables_are_computed_once(rng, monkeypatch):
         return nearest_pairs(x)
 
     monkeypatch.setattr(module, "nearest_pairs", counted)
-    monkeypatch.setattr(module, "MAX_PAIRS", 50)
-    monkeypatch.setattr(module, "MAX_STORED_DISTANCES", 2)
-    monkeypatch.setattr(module, "_STORED_DISTANCES", {})
-    x = rng.uniform(size=(60, 2))
-    found = typical_distances(x)
-    assert typical_distances(x.copy()) == found
-    assert len(n_calls) == 1
-    assert typical_distances(2 * x) == pytest.approx([2 * part for part in found])
-    assert typical_distances(x[:, :1]) != found
-    assert typical_distances(x) == found
-    assert len(n_calls) == 4  # the first one was discarded
+    table = Observations.from_table(rng.uniform(size=(60, 2)) + 9.0, rng.normal(size=(60, 3)))
+    scales = module.column_scales(table.x)
+    for one in (table, table.select_outputs(np.array([2, 0]))):
+        distances = SiteDistances.in_table(one)
+        assert_allclose(distances.typical, typical_distances(table.x))
+        assert_allclose(distances.typical_relative, typical_distances(table.x / scales))
+    assert len(n_calls) == 6  # two of them by the object

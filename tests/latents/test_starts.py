@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from emgpr.datasets import load_jura
-from emgpr.latents import fit_latents, search_space
+from emgpr.latents import SiteDistances, fit_latents, search_space
 from emgpr.latents.starts import (
     MAX_STARTS,
     MIN_DISTANCE,
@@ -52,7 +52,7 @@ def test_an_optimum_whose_start_looks_worse_is_found():
 def test_the_points_of_an_output_are_distinct_and_inside_the_bounds(draw):
     X, Y = draw(RBF(0.2), 0.2, N=SUBSAMPLE_SITES + 30)
     table = Observations.from_table(X, np.hstack([Y, Y[::-1]]))
-    search = search_space(RBF(), None, X, 5, np.random.default_rng(0))
+    search = search_space(RBF(), None, SiteDistances(X), 5, np.random.default_rng(0))
     points = find_starting_points(table, RBF(), search, 120, weak_prior=True, device="cpu")
     low, high = search.bounds.T
     assert np.all((points.x >= low) & (points.x <= high))
@@ -67,7 +67,7 @@ def test_the_points_of_an_output_are_distinct_and_inside_the_bounds(draw):
 def test_given_starts_are_kept_inside_the_bounds_with_a_curvature_for_all_readings(draw):
     X, Y = draw(RBF(0.2), 0.2, N=3 * SUBSAMPLE_SITES)
     table = Observations.from_table(X, np.hstack([Y, Y[::-1]]))
-    search = search_space(RBF(), None, X, 5, np.random.default_rng(0))
+    search = search_space(RBF(), None, SiteDistances(X), 5, np.random.default_rng(0))
     starts = [WarmStart(RBF(0.3), 0.1, -80.0), WarmStart(RBF(1e9), 0.2)]
     points = given_starting_points(table, RBF(), search, starts, weak_prior=True)
     assert_allclose(np.exp(points.x[0]), [0.3, 0.1])

@@ -226,10 +226,10 @@ def test_a_joint_optimisation_starts_on_a_subsample_and_ends_on_all(prepared, na
     assert sum(map(len, reduced)) < sum(map(len, batches))
     sites, factors, real = [], [], ParameterVector.around
 
-    def noted(start, observations, x, **given):
-        sites.append(len(x))
+    def noted(start, observations, distances, **given):
+        sites.append(len(distances.x))
         factors.append(given.get("min_length_factor", 1.0))
-        return real(start, observations, x, **given)
+        return real(start, observations, distances, **given)
 
     monkeypatch.setattr(joint.ParameterVector, "around", noted)
     refined = refine(*prepared[name], **how)

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
+from emgpr.latents import SiteDistances
 from emgpr.observations import Observations
 from emgpr.optimize import LBFGSMemory, OptimizeResult
 from emgpr.weights import LMCParameters, ParameterVector
@@ -31,7 +32,7 @@ def table(rng):
 
 
 def vector_of(start, table, correlated=True, **given):
-    return ParameterVector.around(start, table, table.x, correlated=correlated, **given)
+    return ParameterVector.around(start, table, correlated=correlated, **given)
 
 
 def test_bounds_of_kernels_and_noise_are_in_the_order_of_the_vector(start, table):
@@ -89,7 +90,9 @@ def test_the_lower_bounds_of_length_scales_can_be_raised(start, table):
 def test_bounds_that_are_not_set_come_from_the_sites(start, table):
     free = replace(start, kernels=(RBF(0.4), *start.kernels[1:]))
     near, far = (
-        ParameterVector.around(free, table, scale * table.x, correlated=False).bounds[0]
+        ParameterVector.around(
+            free, table, SiteDistances(scale * table.x), correlated=False
+        ).bounds[0]
         for scale in (1.0, 100.0)
     )
     assert_allclose(far, near + np.log(100.0))

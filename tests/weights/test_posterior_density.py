@@ -23,7 +23,7 @@ def a_density(rng, kernels, *, weak=True, free=None, correlated=True, N=16, m=5)
     observations = made.observations
     bounds = np.tile([1e-8, 1e2], (3, 1))
     start = LMCParameters(kernels, made.noise, made.W, bounds, free)
-    vector = ParameterVector.around(start, observations, observations.x, correlated=correlated)
+    vector = ParameterVector.around(start, observations, correlated=correlated)
     table = VecchiaTable.from_sites(observations, kernels, m)
     density = PosteriorDensity(table, vector, weak, output_variances(observations))
     return density, vector.pack(start, start.W)

@@ -44,7 +44,7 @@ def test_gradients_with_the_prior_equal_finite_differences(rng, n_batches):
     )
     W = rng.normal(size=(n_batches, 3, 3, 2))
     start = LMCParameters(kernels, 0.3 * np.eye(3) + 0.1, W[0], np.tile([1e-6, 10.0], (3, 1)))
-    vector = ParameterVector.around(start, table, table.x, correlated=True)
+    vector = ParameterVector.around(start, table, correlated=True)
     batches = np.array_split(np.arange(16), n_batches)
     likelihood = EnsembleLikelihood(table, batches, vector, True, DEFAULT_EXECUTION)
     prior = SillPrior(np.array([1.0, 2.0, 0.5]))

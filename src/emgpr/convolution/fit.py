@@ -17,6 +17,7 @@ from emgpr.convolution.parameters import ConvolutionParameters, ConvolutionVecto
 from emgpr.convolution.starts import starting_points
 from emgpr.latents import (
     Latent,
+    SiteDistances,
     choose_learner,
     describe_bound,
     fit_latents,
@@ -157,9 +158,9 @@ def parameter_bounds(
     observations: Observations, latents: Sequence[Latent], vector: ConvolutionVector, kernel: RBF
 ) -> Float[Array, "p 2"]:
     """Return the bounds of all parameters; weights have none, unless their output is constant."""
-    rng, x = np.random.default_rng(0), observations.x
-    automatic = search_space(RBF(), None, x, 1, rng).bounds[0]
-    of_latents = search_space(kernel, None, x, 1, rng).bounds[0]
+    rng, distances = np.random.default_rng(0), SiteDistances.in_table(observations)
+    automatic = search_space(RBF(), None, distances, 1, rng).bounds[0]
+    of_latents = search_space(kernel, None, distances, 1, rng).bounds[0]
     if kernel.hyperparameter_length_scale.fixed:
         of_latents = np.log(np.full(2, float(kernel.length_scale)))
     widths = np.array([automatic[0] + np.log(MIN_WIDTH), automatic[1]])

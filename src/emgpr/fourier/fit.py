@@ -349,9 +349,7 @@ def _parameter_vector(
     start: LMCParameters, observations: Observations, correlated: bool, names: Sequence[str]
 ) -> ParameterVector:
     """Return the vector of parameters to optimise, with bounds derived from a sample of sites."""
-    vector = ParameterVector.around(
-        start, observations, observations.x, correlated=correlated, output_names=names
-    )
+    vector = ParameterVector.around(start, observations, correlated=correlated, output_names=names)
     # Many sites determine correlated noise well, so its lower bounds can be smaller than usual.
     first = vector.n_kernel_parameters
     bounds = vector.bounds.copy()

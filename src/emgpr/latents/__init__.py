@@ -34,6 +34,7 @@ from emgpr.latents.registry import LEARNERS
 from emgpr.latents.search_end import describe_bound
 from emgpr.latents.search_space import (
     SearchSpace,
+    SiteDistances,
     column_scales,
     is_length_scale,
     nearest_pairs,
@@ -62,6 +63,7 @@ __all__ = [
     "LatentLearner",
     "PoE",
     "SearchSpace",
+    "SiteDistances",
     "Variogram",
     "Vecchia",
     "Work",

@@ -19,7 +19,7 @@ from emgpr.latents.maximum_likelihood import (
     split_signal_kernel,
 )
 from emgpr.latents.registry import LEARNERS
-from emgpr.latents.search_space import search_space
+from emgpr.latents.search_space import SiteDistances, search_space
 from emgpr.latents.starts import WarmStart
 from emgpr.observations import Observations
 from emgpr.parallel import DEFAULT_EXECUTION, Execution, parallel_map
@@ -122,6 +122,7 @@ def _constant_output(
 ) -> Latent:
     """Return a kernel and a noise variance for an output whose readings are all equal."""
     signal, white = split_signal_kernel(kernel)
-    search = search_space(signal, white, observations.x, 1, np.random.default_rng(0))
+    distances = SiteDistances.in_table(observations)
+    search = search_space(signal, white, distances, 1, np.random.default_rng(0))
     n = int(observations.observed[d].sum())
     return constant_output_latent(signal, search, n, weak_prior)

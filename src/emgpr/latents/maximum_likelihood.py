@@ -19,7 +19,7 @@ from emgpr.kernels import split_noise
 from emgpr.latents.base import BaseLearner, Evaluations, Latent
 from emgpr.latents.objective import negative_log_likelihood, with_noise_prior
 from emgpr.latents.search_end import describe_end, white_noise_log_likelihood
-from emgpr.latents.search_space import SearchSpace, search_space
+from emgpr.latents.search_space import SearchSpace, SiteDistances, search_space
 from emgpr.latents.starts import (
     EXPECTED_GAIN,
     GRADIENT_TOLERANCE,
@@ -155,9 +155,10 @@ def maximise_likelihoods(
     starts = [None] * len(kernels) if starts is None else starts
     tables = {} if tables is None else tables
     best: dict[int, tuple[float, Latent]] = {}
+    distances = SiteDistances.in_table(observations)
     for kernel, fits in _group_equal(kernels):
         signal, white = split_signal_kernel(kernel)
-        search = search_space(signal, white, observations.x, n_restarts, rng)
+        search = search_space(signal, white, distances, n_restarts, rng)
         varying = [i for i in fits if not observations.constant[outputs[i]]]
         for i in set(fits) - set(varying):
             n = int(observations.observed[outputs[i]].sum())

@@ -7,7 +7,7 @@ scikit-learn's default bounds (1e-5, 1e5), which ignore the units of X, are repl
 """
 
 from dataclasses import dataclass
-from hashlib import blake2b
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
@@ -15,6 +15,8 @@ from scipy.spatial import KDTree
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel, WhiteKernel
 
 from emgpr.latents.base import NOISE_BOUNDS
+from emgpr.neighbours import kd_tree
+from emgpr.observations import Observations
 
 Array = np.ndarray
 
@@ -27,8 +29,34 @@ LENGTH_SCALE_BOUNDS, LENGTH_SCALE_STARTS = (0.1, 20.0), (0.4, 0.5)
 MAX_PAIRS = 5000  # number of nearest neighbours that is enough to estimate a typical distance
 MAX_REPEATS = 8  # number of nearest sites among which one is sought at a different location
 MIN_DISTANCE = 1e-6  # relative to the extent; equal sites can differ by 1e-16 due to rounding
-MAX_STORED_DISTANCES = 64  # tables whose typical distances are stored
-_STORED_DISTANCES: dict[tuple[tuple[int, ...], bytes], tuple[float, float]] = {}
+
+
+class SiteDistances:
+    """Typical distances between sites, in the unit of the columns or relative to their scales."""
+
+    def __init__(self, x: Float[Array, "N P"]) -> None:
+        # The distances do not depend on the origin of the coordinates.
+        self.x = x - x.min(axis=0)
+
+    @classmethod
+    def in_table(cls, observations: Observations) -> "SiteDistances":
+        """Return the distances between the sites of a table, which are computed once."""
+        return observations.cached_for_sites("distances", lambda: cls(observations.x))
+
+    @cached_property
+    def column_scales(self) -> Float[Array, " P"]:
+        """The standard deviation of each column."""
+        return column_scales(self.x)
+
+    @cached_property
+    def typical(self) -> tuple[float, float]:
+        """The median distance to the nearest other site, and the extent of the region."""
+        return typical_distances(self.x)
+
+    @cached_property
+    def typical_relative(self) -> tuple[float, float]:
+        """The same distances with columns divided by their scales."""
+        return typical_distances(self.x / self.column_scales)
 
 
 @dataclass(frozen=True)
@@ -50,12 +78,11 @@ class SearchSpace:
 def search_space(
     kernel: Kernel,
     white: WhiteKernel | None,
-    X: Float[Array, "N P"],
+    distances: "SiteDistances",
     n_starts: int,
     rng: np.random.Generator,
 ) -> SearchSpace:
     """Return the bounds, and starting values that combine all length-scales and noise levels."""
-    X = X - X.min(axis=0)  # so that the result does not depend on the origin of the coordinates
     free = [parameter for parameter in kernel.hyperparameters if not parameter.fixed]
     n_scales = sum(is_length_scale(kernel, parameter.name) for parameter in free)
     columns, bounds, names = [], [], []
@@ -66,7 +93,7 @@ def search_space(
         if is_length_scale(kernel, parameter.name):
             # Two length-scales of one kernel would stay equal if they had the same starting value.
             shift = scale_index * max(1, n_starts // n_scales)
-            column, limits = _length_scales(parameter, initial, X, n_starts, shift, rng)
+            column, limits = _length_scales(parameter, initial, distances, n_starts, shift, rng)
             scale_index += 1
         else:
             column, limits = initial[None], _log_bounds(parameter)
@@ -88,15 +115,16 @@ def search_space(
 def _length_scales(
     parameter: Hyperparameter,
     initial: Float[Array, " n"],
-    X: Float[Array, "N P"],
+    distances: "SiteDistances",
     n_starts: int,
     shift: int,
     rng: np.random.Generator,
 ) -> tuple[Float[Array, "S n"], Float[Array, "n 2"]]:
     """Return the logarithms of the starting values and bounds of a length-scale parameter."""
     # A common length-scale is a distance; separate length-scales have the units of their columns.
-    unit = np.ones(1) if parameter.n_elements == 1 else column_scales(X)
-    spacing, extent = typical_distances(X / unit)
+    shared = parameter.n_elements == 1
+    unit = np.ones(1) if shared else distances.column_scales
+    spacing, extent = distances.typical if shared else distances.typical_relative
     bounds = _log_bounds(parameter)
     if np.allclose(parameter.bounds, SKLEARN_DEFAULT_BOUNDS):
         low, high = LENGTH_SCALE_BOUNDS
@@ -145,22 +173,7 @@ def is_length_scale(kernel: Kernel, name: str) -> bool:
 
 
 def typical_distances(X: Float[Array, "N P"]) -> tuple[float, float]:
-    """Return the median distance to the nearest other site, and the extent of the region.
-
-    The distances of large tables are stored, because a fit needs those of the same sites often.
-    """
-    if len(X) <= MAX_PAIRS:
-        return _typical_distances(X)
-    key = X.shape, blake2b(np.ascontiguousarray(X).data).digest()
-    found = _STORED_DISTANCES.get(key)
-    if found is None:
-        if len(_STORED_DISTANCES) >= MAX_STORED_DISTANCES:
-            _STORED_DISTANCES.clear()
-        found = _STORED_DISTANCES[key] = _typical_distances(X)
-    return found
-
-
-def _typical_distances(X: Float[Array, "N P"]) -> tuple[float, float]:
+    """Return the median distance to the nearest other site, and the extent of the region."""
     extent = float(np.linalg.norm(np.ptp(X, axis=0))) if len(X) else 0.0
     if extent == 0:
         return 1.0, 1.0
@@ -174,11 +187,13 @@ def column_scales(X: Float[Array, "N P"]) -> Float[Array, " P"]:
     return np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 1.0)
 
 
-def nearest_pairs(x: Float[Array, "N P"]) -> tuple[Float[Array, "n P"], Float[Array, "n P"]]:
+def nearest_pairs(
+    x: Float[Array, "N P"], tree: KDTree | None = None
+) -> tuple[Float[Array, "n P"], Float[Array, "n P"]]:
     """Return the distinct locations in x, and for each of them the nearest other location.
 
     If there are many locations, a random sample of them is returned. If there is only one location,
-    both arrays are empty.
+    both arrays are empty. `tree` is the k-d tree of x, if there is one.
 
     >>> sites, nearest = nearest_pairs(np.array([[0.0], [3.0], [3.0], [4.0]]))
     >>> nearest.ravel()
@@ -186,8 +201,7 @@ def nearest_pairs(x: Float[Array, "N P"]) -> tuple[Float[Array, "n P"], Float[Ar
     """
     if len(x) > MAX_PAIRS:
         sample = np.random.default_rng(0).choice(len(x), MAX_PAIRS, replace=False)
-        # Building an unbalanced tree takes a third of the time, and there are few queries.
-        tree = KDTree(x, balanced_tree=False, compact_nodes=False)
+        tree = kd_tree(x) if tree is None else tree
         distance, neighbour = tree.query(x[sample], k=MAX_REPEATS)
         if distance[:, -1].all():
             first = np.argmax(distance > 0, axis=1)

@@ -24,7 +24,7 @@ from emgpr.latents.maximum_likelihood import (
 )
 from emgpr.latents.residual_covariance import PenalisedResidual
 from emgpr.latents.search_end import describe_end, white_noise_log_likelihood
-from emgpr.latents.search_space import SearchSpace, search_space
+from emgpr.latents.search_space import SearchSpace, SiteDistances, search_space
 from emgpr.latents.sparse import SITES_PER_BLOCK
 from emgpr.latents.starts import find_starting_points
 from emgpr.latents.variational_bound import BatchBound, Sites, batch_bound, whitened_posterior
@@ -77,7 +77,7 @@ class SVI(BaseLearner):
         self.check_settings()
         signal, white = split_signal_kernel(kernel)
         rng = np.random.default_rng(self.random_state)
-        search = search_space(signal, white, x, N_STARTS, rng)
+        search = search_space(signal, white, SiteDistances(x), N_STARTS, rng)
         table, points = Observations.of_one_output(x, y), inducing_points(x, self.n_inducing)
         starts = find_starting_points(
             table, signal, search, START_ITERATIONS, weak_prior=False, device="cpu"

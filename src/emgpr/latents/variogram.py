@@ -27,6 +27,7 @@ from emgpr.latents.maximum_likelihood import (
 from emgpr.latents.product_of_experts import PoE, batch_log_likelihood
 from emgpr.latents.search_end import describe_end, white_noise_log_likelihood
 from emgpr.latents.search_space import (
+    SiteDistances,
     column_scales,
     is_length_scale,
     search_space,
@@ -69,7 +70,7 @@ class Variogram(BaseLearner):
         """Fit a kernel and a noise variance to the variogram of readings y at sites x."""
         self.check_settings()
         signal, white = split_signal_kernel(kernel)
-        search = search_space(signal, white, x, N_STARTS, np.random.default_rng(0))
+        search = search_space(signal, white, SiteDistances(x), N_STARTS, np.random.default_rng(0))
         sites = np.arange(len(x))
         if len(x) > self.n_sites:
             n_batches = -(-len(x) // self.n_sites)

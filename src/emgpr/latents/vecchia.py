@@ -39,11 +39,11 @@ class Vecchia(LikelihoodLearner):
         self, table: Observations, kernel: Kernel, outputs: Int[Array, " m"], device: str = "cpu"
     ) -> Objective:
         """Return the objective: Vecchia's negative log-likelihood of the readings of an output."""
-        scale = column_scales(table.x)
+        scale = table.cached_for_sites("column scales", lambda: column_scales(table.x))
         if np.size(kernel.theta) < table.x.shape[1]:  # one length-scale for all columns
             scale = np.ones_like(scale)
         key = "Vecchia blocks", self.n_neighbours, self.n_sites, tuple(scale.tolist())
-        blocks = table.cached(key, lambda: self._blocks(table, kernel, scale))
+        blocks = table.cached_for_sites(key, lambda: self._blocks(table, kernel, scale))
         growth = table.n_sites / len(blocks)
         tables = {
             d: VecchiaTable(table.select_outputs(np.array([d])).to(device), (kernel,), blocks)

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from sklearn.gaussian_process.kernels import RBF
 
 from emgpr.kernels import Pairs, Pullback, evaluate_kernel
-from emgpr.latents import search_space, typical_distances
+from emgpr.latents import SiteDistances, search_space, typical_distances
 from emgpr.observations import Observations
 
 Array = np.ndarray
@@ -94,7 +94,8 @@ class NetworkProblem:
         kernel = self.kernels.nodes
         if kernel.hyperparameter_length_scale.fixed:
             return np.log(np.full(2, float(kernel.length_scale)))
-        space = search_space(kernel, None, self.observations.x, 1, np.random.default_rng(0))
+        distances = SiteDistances.in_table(self.observations)
+        space = search_space(kernel, None, distances, 1, np.random.default_rng(0))
         return space.bounds[0]
 
     @cached_property

@@ -24,7 +24,7 @@ from emgpr.checkpoint import digest
 from emgpr.covariance import Likelihood, coregionalization, log_likelihood
 from emgpr.kernel_stack import KernelStack
 from emgpr.kernels import kernel_matrix
-from emgpr.latents import nearest_pairs
+from emgpr.latents import SiteDistances, nearest_pairs
 from emgpr.noise import noise_prior, output_variances
 from emgpr.observations import Observations
 from emgpr.optimize import LBFGSMemory, OptimizeResult, OptimizerState, minimize
@@ -90,9 +90,9 @@ def refine(
     """Optimise the result of step 2 further, jointly or in the given number of sweeps."""
 
     def likelihood_of(sites: Sequence[Int[Array, " _"]], **bounds: float) -> EnsembleLikelihood:
-        x = observations.at(np.concatenate(sites)).x
+        distances = SiteDistances(observations.x[np.concatenate(sites)])
         vector = ParameterVector.around(
-            start, observations, x, correlated=correlated, output_names=output_names,
+            start, observations, distances, correlated=correlated, output_names=output_names,
             latent_numbers=latent_numbers, output_columns=output_columns, **bounds,
         )  # fmt: skip
         return EnsembleLikelihood(observations, sites, vector, weak_prior, execution)

@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Int
 
-from emgpr.neighbours import pseudo_random_order
 from emgpr.observations import Observations
 from emgpr.parallel import DEFAULT_EXECUTION, Execution
 from emgpr.scoring import as_optimize_result
@@ -127,7 +126,7 @@ def refit_roughly(
     the parameters hardly depend on readings to which only the first model was fitted.
     """
     search = VecchiaSearch.around(observations, fitted, weak_prior, max_iter, execution)
-    sites = np.sort(pseudo_random_order(observations.x)[:FIRST_SITES])
+    sites = np.sort(observations.pseudo_random_order[:FIRST_SITES])
     density = search.density(fitted.parameters, COARSE_NEIGHBOURS, sites)
     result, _ = search.run(
         density, fitted.parameters, COARSE_TOLERANCE, "without the readings in gaps",
@@ -150,7 +149,6 @@ def _vector_maker(
         return ParameterVector.around(
             replace(parameters, noise=first.noise),  # which determines the bounds
             observations,
-            observations.x,
             correlated=correlated,
             output_names=output_names,
             latent_numbers=latent_numbers,

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from sklearn.gaussian_process.kernels import Kernel
 
-from emgpr.latents import is_length_scale, search_space
+from emgpr.latents import SiteDistances, is_length_scale, search_space
 from emgpr.noise import NoiseParameters
 from emgpr.observations import Observations
 from emgpr.optimize import OptimizeResult
@@ -55,7 +55,7 @@ class ParameterVector:
         cls,
         start: LMCParameters,
         observations: Observations,
-        x: Float[Array, "n P"],
+        distances: SiteDistances | None = None,
         *,
         correlated: bool,
         output_names: Sequence[str] | None = None,
@@ -63,16 +63,20 @@ class ParameterVector:
         output_columns: Sequence[int] | Int[Array, " D"] | None = None,
         min_length_factor: float = 1.0,
     ) -> "ParameterVector":
-        """Create a vector with bounds set by the user or, by default, derived from the sites `x`.
+        """Create a vector with bounds set by the user or, by default, derived from `distances`.
 
+        These are the distances between some sites or, by default, between all sites of the table.
         The lower bounds of length-scales are multiplied by `min_length_factor`. Messages refer to
         the latent processes by `latent_numbers`, and list the outputs in the order of
         `output_columns`, the columns of the user's table.
         """
         D = observations.n_outputs
         noise = NoiseParameters(D, correlated)
+        if distances is None:
+            distances = SiteDistances.in_table(observations)
         spaces = [
-            search_space(kernel, None, x, 1, np.random.default_rng(0)) for kernel in start.kernels
+            search_space(kernel, None, distances, 1, np.random.default_rng(0))
+            for kernel in start.kernels
         ]
         is_scale = [
             is_length_scale(kernel, name.partition("[")[0])
