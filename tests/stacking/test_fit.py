@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial import KDTree
 from sklearn.gaussian_process.kernels import RBF
 
 from emgpr.mixture_weights import gaussian_log_density, stacking_weights
@@ -406,11 +407,12 @@ def test_with_many_readings_a_regression_is_fitted_to_some_and_their_neighbours(
     rng = np.random.default_rng(1)
     x, read = rng.uniform(size=(50, 2)), np.arange(5, 45)
     tested = np.arange(40) % 3 == 0
-    chosen, scored = module._regression_rows(x, read, tested)
+    tree = KDTree(x[read])
+    chosen, scored = module._regression_rows(tree, read, tested)
     assert scored.sum() == 6
     assert np.isin(chosen[scored], read[tested]).all()
     assert np.isin(chosen, read).all()
     for site in chosen[scored]:
         nearest = read[np.argsort(np.linalg.norm(x[read] - x[site], axis=1))]
         assert np.isin(nearest[: module.NEIGHBOURS + 1], chosen).all()
-    assert_array_equal(module._regression_rows(x, read[:15], tested[:15])[0], read[:15])
+    assert_array_equal(module._regression_rows(tree, read[:15], tested[:15])[0], read[:15])

@@ -1,5 +1,7 @@
 """Patterns: which outputs are predicted, and which are known at the location."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -53,12 +55,12 @@ def test_a_left_out_reading_asks_for_its_output_given_the_other_sets():
 
 def line(*columns):
     x = np.arange(len(columns[0]), dtype=float)[:, None]
-    return Observations.from_table(x, np.column_stack(columns)), x
+    return Observations.from_table(x, np.column_stack(columns))
 
 
 def test_a_complete_table_asks_for_an_output_given_all_others():
-    table, x = line(np.ones(9), np.ones(9), np.ones(9))
-    found = table_pattern(table, 1, x)
+    table = line(np.ones(9), np.ones(9), np.ones(9))
+    found = table_pattern(table, 1, 1.0)
     assert (found.pattern, found.n_missing, found.in_gap) == ((1, (0, 2)), 0, False)
 
 
@@ -67,7 +69,7 @@ def test_the_most_frequent_pattern_of_missing_readings_is_returned():
     b[3:12:2] = c[20] = NAN
     b[[15, 20]] = NAN
     a[15] = NAN
-    found = table_pattern(*(lambda table, x: (table, 1, x))(*line(a, b, c)))
+    found = table_pattern(line(a, b, c), 1, 1.0)
     assert (found.pattern, found.n_missing, found.in_gap) == ((1, (0, 2)), 5, False)
 
 
@@ -75,8 +77,8 @@ def test_the_most_frequent_pattern_of_missing_readings_is_returned():
 def test_a_gap_is_far_from_the_readings_of_the_output(n_missing, in_gap):
     b = np.ones(40)
     b[10 : 10 + n_missing] = NAN
-    table, x = line(np.ones(40), b)
-    found = table_pattern(table, 1, x)
+    table = line(np.ones(40), b)
+    found = table_pattern(table, 1, 1.0)
     assert (found.pattern, found.n_missing, found.in_gap) == ((1, (0,)), n_missing, in_gap)
 
 
@@ -84,7 +86,7 @@ def test_scattered_readings_are_no_gap_however_rare_they_are(rng):
     x = rng.uniform(size=(300, 2))
     Y = np.ones((300, 2))
     Y[15:, 1] = NAN
-    assert not table_pattern(Observations.from_table(x, Y), 1, x).in_gap
+    assert not table_pattern(Observations.from_table(x, Y), 1, 1.0).in_gap
 
 
 def test_repeated_measurements_do_not_make_a_gap():
@@ -93,7 +95,30 @@ def test_repeated_measurements_do_not_make_a_gap():
     b[[7, 15, 30]] = NAN
     x, Y = np.arange(40.0)[:, None], np.column_stack([np.ones(40), b])
     twice = Observations.from_table(np.vstack([x, x]), np.vstack([Y, Y]))
-    assert not table_pattern(twice, 1, twice.x).in_gap
+    assert not table_pattern(twice, 1, 1.0).in_gap
+
+
+def test_a_sample_of_many_missing_readings_tells_whether_they_are_in_a_gap(rng, monkeypatch):
+    x = rng.uniform(size=(600, 2))
+    for missing in (x[:, 0] < 0.4, rng.uniform(size=600) < 0.4):
+        Y = np.column_stack([np.ones(600), np.where(missing, NAN, 1.0)])
+        exact = table_pattern(Observations.from_table(x, Y), 1, 1.0)
+        with monkeypatch.context() as limited:
+            limited.setattr("emgpr.stacking.patterns.MAX_MISSING", 50)
+            limited.setattr(sys.modules["emgpr.latents.search_space"], "MAX_PAIRS", 50)
+            assert table_pattern(Observations.from_table(x, Y), 1, 1.0) == exact
+
+
+@pytest.mark.parametrize("D", [1, 3, 20])
+def test_known_sets_are_the_different_rows(rng, D):
+    known = rng.uniform(size=(5, D))[rng.integers(5, size=80)] < 0.5
+    rows, of_row = np.unique(known, axis=0, return_inverse=True)
+    expected = [
+        (tuple(np.flatnonzero(row)), np.flatnonzero(of_row.ravel() == i).tolist())
+        for i, row in enumerate(rows)
+        if row.any()
+    ]
+    assert [(found, at.tolist()) for found, at in known_sets(known)] == expected
 
 
 def known_outputs(observed):

@@ -8,12 +8,18 @@ from jaxtyping import Bool, Float, Int
 from scipy.spatial import KDTree
 
 from emgpr.mixture_weights import gaussian_log_density, stacking_weights
+from emgpr.neighbours import kd_tree
 from emgpr.observations import Observations
 from emgpr.prediction import LMCModel, LMCPosterior
 from emgpr.regression import FittedRegression, RegressionRows, fit_regression
 from emgpr.regression.fit import FAR_READINGS, NEAR_READINGS
 from emgpr.stacking.gaps import N_FOLDS, MadeGaps
-from emgpr.stacking.locations import scaled_locations, typical_spacing
+from emgpr.stacking.locations import (
+    location_unit,
+    reading_tree,
+    scaled_locations,
+    typical_spacing,
+)
 from emgpr.stacking.patterns import KnownOutputs, Pattern, table_pattern, unknown_outputs
 from emgpr.stacking.scores import LeftOutScores, Table
 from emgpr.stacking.weights import CANDIDATES, CandidateWeights, without_negligible
@@ -94,7 +100,8 @@ class Stack:
         x = scaled_locations(scores.posterior, d, self.n_sites)
         # Imputed values are smoother than readings, so that errors given them are too small.
         measured = table.observed[list(known)][:, read].all(axis=0)
-        chosen, scored = _regression_rows(x, read, measured & np.isin(read, scores.sites))
+        tree = reading_tree(scores.posterior, d, self.n_sites)
+        chosen, scored = _regression_rows(tree, read, measured & np.isin(read, scores.sites))
         if scored.sum() < MIN_READINGS:
             self.known[pattern] = self.unknown[d]
             return
@@ -108,10 +115,10 @@ class Stack:
         if self.couples_outputs:
             near[1] = scores.joint_given(pattern, at)
             far[1] = None if joint_far is None else _at(joint_far, at, d)
-        distance = _distances_to_folds(x[read], folds[read])[np.searchsorted(read, at)]
+        distance = _distances_to_folds(x[read], folds[read], np.searchsorted(read, at))
         of_near = _weights(y, near, np.ones(3), scores.penalty, NEAR_READINGS, NEAR_PRIOR)
         self.regressions[pattern] = found.fitted  # before the weights, which refer to it
-        self.known[pattern] = _near_and_in_gaps(of_near, typical_spacing(x[read]), y, far, distance)
+        self.known[pattern] = _near_and_in_gaps(of_near, typical_spacing(tree), y, far, distance)
 
 
 def fit_stack(
@@ -136,7 +143,7 @@ def fit_stack(
         _where_nothing_is_known(scores, d) if coupled and d in outputs else one for d in range(D)
     ]
     patterns = [
-        table_pattern(table, d, scaled_locations(posterior, d, table.n_sites))
+        table_pattern(table, d, location_unit(posterior, d, table.n_sites))
         for d in (outputs if D > 1 else [])
     ]
     gaps = MadeGaps.in_table(posterior, patterns)
@@ -218,13 +225,13 @@ class _Imputed:
 
 
 def _regression_rows(
-    x: Float[Array, "N P"], read: Int[Array, " n"], tested: Bool[Array, " n"]
+    tree: KDTree, read: Int[Array, " n"], tested: Bool[Array, " n"]
 ) -> tuple[Int[Array, " m"], Bool[Array, " m"]]:
     """Return the readings of a regression, and which of them are scored."""
     if len(read) <= MAX_READINGS:
         return read, tested
     some = np.flatnonzero(tested)[:TEST_READINGS]
-    nearest = KDTree(x[read]).query(x[read[some]], k=range(1, NEIGHBOURS + 2))[1]
+    nearest = tree.query(tree.data[some], k=range(1, NEIGHBOURS + 2))[1]
     chosen = np.unique(np.concatenate([some, nearest.ravel()]))
     return read[chosen], np.isin(chosen, some)
 
@@ -257,10 +264,11 @@ def _nothing_known_in_gaps(
     at = read[np.isin(read, scores.sites)]
     if len(at) < MIN_READINGS or table.constant[d]:
         return found
-    distance = _distances_to_folds(x[read], folds[read])[np.searchsorted(read, at)]
+    distance = _distances_to_folds(x[read], folds[read], np.searchsorted(read, at))
+    spacing = typical_spacing(reading_tree(scores.posterior, d, table.n_sites))
     far = [_at(own_far, at, d), _at(joint_far, at, d), None]
     near = found.near, found.log_scores[0]
-    return _near_and_in_gaps(near, typical_spacing(x[read]), table.y[d, at], far, distance)
+    return _near_and_in_gaps(near, spacing, table.y[d, at], far, distance)
 
 
 def _near_and_in_gaps(
@@ -317,13 +325,15 @@ def _inflation(y: Float[Array, " n"], moments: tuple[Array, Array] | None) -> fl
     return max(1.0, (n * ratio + prior) / (n + prior))
 
 
-def _distances_to_folds(x: Float[Array, "n P"], folds: Int[Array, " n"]) -> Float[Array, " n"]:
-    """Return the distance from each reading to the nearest one in another fold; 0 if none is."""
-    distance = np.zeros(len(x))
-    for fold in np.unique(folds):
-        inside = folds == fold
-        if not inside.all():
-            distance[inside] = KDTree(x[~inside]).query(x[inside])[0]
+def _distances_to_folds(
+    x: Float[Array, "n P"], folds: Int[Array, " n"], rows: Int[Array, " m"]
+) -> Float[Array, " m"]:
+    """Return the distance from some rows to the nearest one in another fold; 0 if there is none."""
+    distance = np.zeros(len(rows))
+    for fold in np.unique(folds[rows]):
+        inside, others = folds[rows] == fold, x[folds != fold]
+        if len(others):
+            distance[inside] = kd_tree(others).query(x[rows[inside]])[0]
     return distance
 
 

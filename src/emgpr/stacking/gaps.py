@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.spatial import KDTree
 
+from emgpr.arrays import allowed_threads
 from emgpr.observations import Observations
 from emgpr.prediction import LMCPosterior
-from emgpr.stacking.locations import scaled_locations
+from emgpr.stacking.locations import reading_tree, scaled_locations
 from emgpr.stacking.patterns import TablePattern, unknown_outputs
 
 Array = np.ndarray
@@ -47,7 +47,7 @@ class MadeGaps:
             observed = table.observed.copy()
             for shift, (group, folds) in enumerate(self.folds.items()):
                 observed[np.ix_(group, (folds + shift) % N_FOLDS == i)] = False
-            tables.append(Observations(table.x, np.where(observed, table.y, 0.0), observed))
+            tables.append(table.with_readings(np.where(observed, table.y, 0.0), observed))
         return tables
 
 
@@ -59,7 +59,8 @@ def pattern_folds(posterior: LMCPosterior, table_pattern: TablePattern) -> Int[A
     if not read.any():
         return np.zeros(table.n_sites, int)
     folds = gap_folds(x[read], table_pattern.n_missing)
-    return folds[KDTree(x[read]).query(x)[1]]
+    tree = reading_tree(posterior, d, table.n_sites)
+    return folds[tree.query(x, workers=allowed_threads())[1]]
 
 
 def gap_folds(x: Float[Array, "n P"], n_missing: int = 0) -> Int[Array, " n"]:
@@ -93,8 +94,14 @@ def _split(x: Float[Array, "n P"], rows: Int[Array, " m"], n_blocks: int) -> lis
     if n_blocks <= 1:
         return [np.sort(rows)] if len(rows) else []
     first = n_blocks // 2
-    column = int(np.argmax(np.ptp(x[rows], axis=0)))
+    values = x[rows, int(np.argmax(np.ptp(x[rows], axis=0)))]
+    cut = round(len(rows) * first / n_blocks)
+    limit = np.partition(values, cut)[cut]
+    before, tied, after = rows[values < limit], rows[values == limit], rows[values > limit]
     # On a grid, many locations are equal in one column; their order must not be that of the rows.
-    order = rows[np.lexsort([*x[rows].T, x[rows, column]])]
-    cut = round(len(order) * first / n_blocks)
-    return _split(x, order[:cut], first) + _split(x, order[cut:], n_blocks - first)
+    tied = tied[np.lexsort(x[tied].T)]
+    n_tied = cut - len(before)
+    left, right = (before, tied[:n_tied]), (tied[n_tied:], after)
+    return _split(x, np.concatenate(left), first) + _split(
+        x, np.concatenate(right), n_blocks - first
+    )

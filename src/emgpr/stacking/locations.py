@@ -5,6 +5,7 @@ from jaxtyping import Float
 from scipy.spatial import KDTree
 
 from emgpr.kernels import distance_scales
+from emgpr.latents import nearest_pairs
 from emgpr.prediction import LMCPosterior
 
 Array = np.ndarray
@@ -21,18 +22,30 @@ def location_unit(posterior: LMCPosterior, d: int, n_sites: int) -> Float[Array,
     The first `n_sites` sites, those of training, have an extent of one.
     """
     assert posterior.independent is not None
-    x = posterior.observations.x[:n_sites]
-    unit = distance_scales(posterior.independent.kernels[d : d + 1], x.shape[1])
-    extent = float(np.linalg.norm(np.ptp(x / unit, axis=0)))
-    return unit * (extent or 1.0)
+    table = posterior.observations
+    unit = distance_scales(posterior.independent.kernels[d : d + 1], table.x.shape[1])
+
+    def extent() -> float:
+        return float(np.linalg.norm(np.ptp(table.x[:n_sites] / unit, axis=0)))
+
+    return unit * (table.cached_for_sites(("extent", tuple(unit), n_sites), extent) or 1.0)
 
 
-def typical_spacing(x: Float[Array, "n P"]) -> float:
+def reading_tree(posterior: LMCPosterior, d: int, n_sites: int) -> KDTree:
+    """Return the k-d tree of the sites where output d was measured, in units of output d."""
+    table = posterior.observations
+    return table.tree(location_unit(posterior, d, n_sites), table.observed[d])
+
+
+def typical_spacing(tree: KDTree) -> float:
     """Return the median distance between a location and the nearest different location.
 
-    >>> typical_spacing(np.array([[0.0], [0.0], [3.0], [3.0], [5.0]]))
+    It is 0 if there is only one location. If there are many, a sample of them is used.
+
+    >>> typical_spacing(KDTree(np.array([[0.0], [0.0], [3.0], [3.0], [5.0]])))
     2.0
     """
-    different = np.unique(x, axis=0)
-    k = min(2, len(different))
-    return float(np.median(KDTree(different).query(different, k=[k])[0]))
+    locations, nearest = nearest_pairs(tree.data, tree)
+    if not len(locations):
+        return 0.0
+    return float(np.median(np.linalg.norm(locations - nearest, axis=1)))

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy.spatial import KDTree
 
 from emgpr.observations import Observations
 from emgpr.stacking.locations import typical_spacing
@@ -16,6 +15,7 @@ MIN_CORRELATION_SITES = 3  # of two outputs, for their correlation
 MIN_COMMON_SITES = 10  # at which an output and the known outputs of its regression were measured
 MIN_SITES = 10  # at which exactly the same outputs were measured; fewer: a rare set
 MAX_KNOWN = 3  # known outputs of a regression if the set of known outputs is rare
+MAX_MISSING = 5000  # missing readings whose distances are computed
 GAP_DISTANCE = 3.0  # distance from an output's readings in a gap, relative to that between readings
 
 
@@ -32,10 +32,12 @@ class TablePattern:
     in_gap: bool = False
 
 
-def table_pattern(observations: Observations, d: int, x: Float[Array, "N P"]) -> TablePattern:
+def table_pattern(
+    observations: Observations, d: int, unit: Float[Array, " P"] | float
+) -> TablePattern:
     """Return the most frequent pattern of known outputs where output d is missing.
 
-    `x` holds the sites in the coordinates in which distances are measured.
+    Distances are measured in the given unit of each input.
     """
     observed = observations.observed
     others = tuple(e for e in range(len(observed)) if e != d)
@@ -43,8 +45,12 @@ def table_pattern(observations: Observations, d: int, x: Float[Array, "N P"]) ->
     if not len(missing):
         return TablePattern((d, others))
     known, rows = max(known_sets(observed[:, missing].T), key=lambda pattern: len(pattern[1]))
-    distance = KDTree(x[observed[d]]).query(x[missing[rows]])[0]
-    in_gap = np.median(distance) > GAP_DISTANCE * typical_spacing(x[observed[d]])
+    at = missing[rows]
+    if len(at) > MAX_MISSING:
+        at = np.random.default_rng(0).choice(at, MAX_MISSING, replace=False)
+    tree = observations.tree(unit, observed[d])
+    distance = tree.query(observations.x[at] / unit)[0]
+    in_gap = np.median(distance) > GAP_DISTANCE * typical_spacing(tree)
     return TablePattern((d, known), len(rows), bool(in_gap))
 
 
@@ -138,12 +144,11 @@ def absolute_correlations(
 
 def known_sets(known: Bool[Array, "M D"]) -> list[tuple[tuple[int, ...], Int[Array, " m"]]]:
     """Return each nonempty set of known outputs, with the rows in which exactly these are known."""
-    patterns, pattern_of_row = np.unique(known, axis=0, return_inverse=True)
-    return [
-        (tuple(np.flatnonzero(pattern).tolist()), np.flatnonzero(pattern_of_row.ravel() == i))
-        for i, pattern in enumerate(patterns)
-        if pattern.any()
-    ]
+    order = np.lexsort(known.T[::-1])
+    in_order = known[order]
+    ends = np.flatnonzero((in_order[1:] != in_order[:-1]).any(axis=1)) + 1
+    groups = [rows for rows in np.split(order, ends) if known[rows[:1]].any()]
+    return [(tuple(np.flatnonzero(known[rows[0]]).tolist()), rows) for rows in groups]
 
 
 def unknown_outputs(table_pattern: TablePattern, D: int) -> tuple[int, ...]:

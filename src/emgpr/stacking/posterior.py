@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.spatial import KDTree
 
 from emgpr.observations import Observations
 from emgpr.parallel import DEFAULT_EXECUTION, Execution
@@ -192,6 +191,8 @@ class StackedPosterior(LMCPosterior):
     def _training_table(self) -> Observations:
         """Return the readings without those at new locations."""
         n, given = self.stack.n_sites, self.observations
+        if n == given.n_sites:
+            return given
         return Observations(given.x[:n], given.y[:, :n], given.observed[:, :n])
 
     def _fit_weights(self, patterns: RowsOfPatterns, execution: Execution) -> None:
@@ -260,8 +261,8 @@ class StackedPosterior(LMCPosterior):
         """
         unit = location_unit(self, d, self.stack.n_sites)
         observed = self.observations.observed[outputs]
-        read = np.flatnonzero(observed.any(axis=0))
-        tree = KDTree(self.observations.x[read] / unit)
+        measured = np.any(observed, axis=0)
+        read, tree = np.flatnonzero(measured), self.observations.tree(unit, measured)
         if left_out is None:
             return np.asarray(tree.query(x / unit)[0])
         sets, at = left_out

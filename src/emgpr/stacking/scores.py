@@ -14,7 +14,6 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from emgpr.arrays import cholesky
-from emgpr.neighbours import pseudo_random_order
 from emgpr.observations import Observations
 from emgpr.parallel import DEFAULT_EXECUTION, Execution
 from emgpr.prediction import Conditioning, LMCModel, LMCPosterior
@@ -108,7 +107,7 @@ class LeftOutScores:
         mean, variance = np.full((2, table.n_sites, table.n_outputs), np.nan)
         parts = np.zeros(table.n_sites, int)
         if not with_known:
-            parts[pseudo_random_order(table.x)] = np.arange(table.n_sites) % N_PARTS
+            parts[table.pseudo_random_order] = np.arange(table.n_sites) % N_PARTS
         for fold, model in enumerate(models):
             joint = replace(self.joint, model=model, directions=None)
             in_fold = self.sites[folds[self.sites] == fold]
@@ -185,7 +184,7 @@ def tested_sites(observations: Observations, n_members: int) -> Int[Array, " T"]
     """Return the sites whose readings are left out: all of them, or some for each output."""
     if _readings(observations, n_members) <= MAX_READINGS:
         return np.arange(observations.n_sites)
-    order = pseudo_random_order(observations.x)
+    order = observations.pseudo_random_order
     some = [order[observed[order]][:MAX_TEST_READINGS] for observed in observations.observed]
     return np.unique(np.concatenate(some))
 
