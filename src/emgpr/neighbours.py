@@ -24,6 +24,15 @@ MAX_BALANCED_SITES = 10_000  # of more sites, unbalanced trees are built
 REPEATED = -2  # instead of a sector, marks sites that were found before
 
 
+def extents(x: Float[Array, "N P"]) -> Float[Array, " P"]:
+    """Return the range of each column; column by column, this takes a fraction of the time.
+
+    >>> extents(np.array([[0.0, 1.0], [2.0, 5.0]]))
+    array([2., 4.])
+    """
+    return np.array([np.ptp(column) for column in x.T])
+
+
 def kd_tree(x: Float[Array, "N P"]) -> KDTree:
     """Return a k-d tree; building an unbalanced one takes a third of the time for many sites."""
     balanced = len(x) <= MAX_BALANCED_SITES
@@ -50,7 +59,7 @@ def spread_order(x: Float[Array, "N P"]) -> Int[Array, " N"]:
     rows = cdist(x, x, "sqeuclidean") if len(x) <= MAX_STORED_DISTANCES else None
     for i in range(len(x)):
         chosen[i] = current
-        row = ((x - x[current]) ** 2).sum(axis=1) if rows is None else rows[current]
+        row = cdist(x[[current]], x, "sqeuclidean")[0] if rows is None else rows[current]
         np.minimum(nearest, row, out=nearest)
         nearest[current] = -1.0
         current = int(nearest.argmax())

@@ -31,9 +31,7 @@ def fitted_parts(rng, **settings):
     made = world(rng, **settings)
     correlated = settings.get("correlated", False)
     posterior = lmc_posterior(made)
-    vector = ParameterVector.around(
-        start_of(made), made.observations, made.X, correlated=correlated
-    )
+    vector = ParameterVector.around(start_of(made), made.observations, correlated=correlated)
     p = len(vector.pack(start_of(made), made.W[None]))
     A = rng.normal(size=(p, p))
     return posterior, 100.0 * A @ A.T / p, vector

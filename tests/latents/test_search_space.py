@@ -111,15 +111,17 @@ def test_a_single_location_has_no_nearest_other():
     assert len(nearest_pairs(np.zeros((4, 2)))[0]) == 0
 
 
-def test_distances_of_a_table_are_computed_once(rng, monkeypatch):
+@pytest.mark.parametrize("n_pairs", [5000, 50])
+def test_distances_of_a_table_are_computed_once(rng, monkeypatch, n_pairs):
     module = sys.modules["emgpr.latents.search_space"]
     n_calls = []
 
-    def counted(x):
+    def counted(x, tree):
         n_calls.append(len(x))
-        return nearest_pairs(x)
+        return nearest_pairs(x, tree)
 
     monkeypatch.setattr(module, "nearest_pairs", counted)
+    monkeypatch.setattr(module, "MAX_PAIRS", n_pairs)
     table = Observations.from_table(rng.uniform(size=(60, 2)) + 9.0, rng.normal(size=(60, 3)))
     scales = module.column_scales(table.x)
     for one in (table, table.select_outputs(np.array([2, 0]))):

@@ -83,7 +83,7 @@ class VecchiaTable:
         if n_blocks is not None and n_blocks < len(order):
             rows = np.sort(np.random.default_rng(0).choice(rows, n_blocks, replace=False))
         nearest = earlier_neighbours(x[order], n_neighbours, rows, workers)
-        neighbours = np.where(nearest >= 0, order[nearest], -1)
+        neighbours = np.append(order, -1)[nearest]
         blocks = np.column_stack([neighbours, order[rows]])
         if len(blocks) >= MIN_SORTED_BLOCKS:
             blocks = blocks[kd_tree(x[blocks[:, -1]]).indices]

@@ -8,6 +8,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from emgpr.inputs import InputSpec
 from emgpr.latents import Latent, is_length_scale, typical_distances
+from emgpr.neighbours import extents
 from emgpr.observations import Observations
 from emgpr.prediction import LMCModel, leave_out
 
@@ -27,10 +28,10 @@ def are_coordinates(inputs: InputSpec, x: Float[Array, "N p"]) -> bool:
     """
     if inputs.n_features == 2 and inputs.crs is not None:
         return True
-    extents = np.ptp(x, axis=0)
-    extents = extents[extents > 0]
-    similar = len(extents) == 2 and extents.max() <= MAX_ASPECT * extents.min()
-    return len(extents) < 2 or bool(similar)
+    ranges = extents(x)
+    ranges = ranges[ranges > 0]
+    similar = len(ranges) == 2 and ranges.max() <= MAX_ASPECT * ranges.min()
+    return len(ranges) < 2 or bool(similar)
 
 
 def describe_ignored_columns(

@@ -16,7 +16,6 @@ from jaxtyping import Float, Int
 from emgpr.fitting.defaults import FitSettings
 from emgpr.inputs import TrainingTable
 from emgpr.latents import is_external
-from emgpr.observations import Observations
 from emgpr.prediction import LMCModel, LMCPosterior, ParameterDirections
 from emgpr.stacking import StackedPosterior
 from emgpr.transforms import OutputScaler
@@ -106,7 +105,7 @@ class OutputOrder:
             posterior = replace(posterior, stack=posterior.stack.reorder(self.columns))
         return replace(
             posterior,
-            observations=Observations.from_table(table.x, table.table[:, self.positions]),
+            observations=table.select_outputs(self.positions),
             model=self._restored_model(posterior.model),
             independent=None if own is None else self._restored_model(own),
             directions=self._restored_directions(posterior.directions, posterior.model),

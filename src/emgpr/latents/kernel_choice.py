@@ -28,6 +28,7 @@ from sklearn.gaussian_process.kernels import RBF, Kernel, Matern
 from emgpr.latents.base import Latent
 from emgpr.latents.starts import WarmStart
 from emgpr.metrics import paired_difference
+from emgpr.neighbours import extents
 from emgpr.observations import Observations
 
 CANDIDATES = (Matern(nu=1.5), Matern(nu=0.5), Matern(nu=2.5), RBF())
@@ -124,7 +125,7 @@ def shares_length_scale(observations: Observations, coordinates: bool) -> bool:
 
 def count_varying_columns(observations: Observations) -> int:
     """Return the number of input columns that are not constant."""
-    return int(np.count_nonzero(np.ptp(observations.x, axis=0)))
+    return int(np.count_nonzero(extents(observations.x)))
 
 
 def _per_column(kernel: Kernel, P: int) -> Kernel:

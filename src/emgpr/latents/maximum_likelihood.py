@@ -32,7 +32,13 @@ from emgpr.latents.starts import (
 from emgpr.noise import noise_prior, output_variances
 from emgpr.observations import Observations
 from emgpr.optimize import Objective, OptimizeResult, minimize
-from emgpr.parallel import DEFAULT_EXECUTION, Execution, parallel_map, uses_workers
+from emgpr.parallel import (
+    DEFAULT_EXECUTION,
+    Execution,
+    parallel_map,
+    thread_map,
+    uses_workers,
+)
 
 Array = np.ndarray
 
@@ -66,6 +72,10 @@ class LikelihoodLearner(BaseLearner):
         the kernel, followed by the log noise variance.
         """
         return negative_log_likelihood(table, kernel, outputs, device)
+
+    def prepare(self, table: Observations, kernel: Kernel) -> None:
+        """Compute what the search for a kernel needs of the sites, so that the table caches it."""
+        table.subsample(SUBSAMPLE_SITES)
 
     def n_parts(self, n: int) -> int:
         """Return the number of parts into which workers can divide the sums over n readings."""
@@ -165,8 +175,16 @@ def maximise_likelihoods(
             best[i] = 0.0, constant_output_latent(signal, search, n, weak_prior)
         problems: list[_Problem] = []
         fits_of_problems: list[list[int]] = []
-        for group in _group_similar(observations, varying, outputs, starts):
+        groups = _group_similar(observations, varying, outputs, starts)
+
+        def prepared(group: list[int], kernel: Kernel = signal) -> tuple[list[int], Observations]:
             same_sites, table = _table(observations, learner, outputs[group[0]], tables)
+            if not uses_workers(execution):
+                learner.prepare(table, kernel)
+            return same_sites, table
+
+        tables_of_groups = list(thread_map(prepared, groups))
+        for group, (same_sites, table) in zip(groups, tables_of_groups, strict=True):
             at = np.array([same_sites.index(outputs[i]) for i in group])
             chosen = table.select_outputs(at)
             given = [start for start in (starts[i] for i in group) if start is not None]

@@ -15,7 +15,7 @@ from scipy.spatial import KDTree
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel, WhiteKernel
 
 from emgpr.latents.base import NOISE_BOUNDS
-from emgpr.neighbours import kd_tree
+from emgpr.neighbours import extents, kd_tree
 from emgpr.observations import Observations
 
 Array = np.ndarray
@@ -34,14 +34,15 @@ MIN_DISTANCE = 1e-6  # relative to the extent; equal sites can differ by 1e-16 d
 class SiteDistances:
     """Typical distances between sites, in the unit of the columns or relative to their scales."""
 
-    def __init__(self, x: Float[Array, "N P"]) -> None:
+    def __init__(self, x: Float[Array, "N P"], tree: KDTree | None = None) -> None:
         # The distances do not depend on the origin of the coordinates.
-        self.x = x - x.min(axis=0)
+        self.x, self.tree = x - x.min(axis=0), tree
 
     @classmethod
     def in_table(cls, observations: Observations) -> "SiteDistances":
         """Return the distances between the sites of a table, which are computed once."""
-        return observations.cached_for_sites("distances", lambda: cls(observations.x))
+        tree = observations.tree() if observations.n_sites > MAX_PAIRS else None
+        return observations.cached_for_sites("distances", lambda: cls(observations.x, tree))
 
     @cached_property
     def column_scales(self) -> Float[Array, " P"]:
@@ -51,7 +52,7 @@ class SiteDistances:
     @cached_property
     def typical(self) -> tuple[float, float]:
         """The median distance to the nearest other site, and the extent of the region."""
-        return typical_distances(self.x)
+        return typical_distances(self.x, self.tree)
 
     @cached_property
     def typical_relative(self) -> tuple[float, float]:
@@ -172,19 +173,22 @@ def is_length_scale(kernel: Kernel, name: str) -> bool:
     return attribute == "length_scale" and not hasattr(owner, "periodicity")
 
 
-def typical_distances(X: Float[Array, "N P"]) -> tuple[float, float]:
-    """Return the median distance to the nearest other site, and the extent of the region."""
-    extent = float(np.linalg.norm(np.ptp(X, axis=0))) if len(X) else 0.0
+def typical_distances(X: Float[Array, "N P"], tree: KDTree | None = None) -> tuple[float, float]:
+    """Return the median distance to the nearest other site, and the extent of the region.
+
+    `tree` is a k-d tree of the sites, if there is one.
+    """
+    extent = float(np.linalg.norm(extents(X))) if len(X) else 0.0
     if extent == 0:
         return 1.0, 1.0
-    sites, nearest = nearest_pairs(X)
+    sites, nearest = nearest_pairs(X, tree)
     distances = np.linalg.norm(sites - nearest, axis=1)
     return max(float(np.median(distances)), MIN_DISTANCE * extent), extent
 
 
 def column_scales(X: Float[Array, "N P"]) -> Float[Array, " P"]:
     """Return the standard deviation of each column, or 1 for a constant column."""
-    return np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 1.0)
+    return np.where(extents(X) > 0, X.std(axis=0), 1.0)
 
 
 def nearest_pairs(
@@ -193,7 +197,7 @@ def nearest_pairs(
     """Return the distinct locations in x, and for each of them the nearest other location.
 
     If there are many locations, a random sample of them is returned. If there is only one location,
-    both arrays are empty. `tree` is the k-d tree of x, if there is one.
+    both arrays are empty. `tree` is a k-d tree of the sites, if there is one.
 
     >>> sites, nearest = nearest_pairs(np.array([[0.0], [3.0], [3.0], [4.0]]))
     >>> nearest.ravel()
@@ -202,7 +206,7 @@ def nearest_pairs(
     if len(x) > MAX_PAIRS:
         sample = np.random.default_rng(0).choice(len(x), MAX_PAIRS, replace=False)
         tree = kd_tree(x) if tree is None else tree
-        distance, neighbour = tree.query(x[sample], k=MAX_REPEATS)
+        distance, neighbour = tree.query(tree.data[sample], k=MAX_REPEATS)
         if distance[:, -1].all():
             first = np.argmax(distance > 0, axis=1)
             return x[sample], x[neighbour[np.arange(MAX_PAIRS), first]]

@@ -39,11 +39,7 @@ class Vecchia(LikelihoodLearner):
         self, table: Observations, kernel: Kernel, outputs: Int[Array, " m"], device: str = "cpu"
     ) -> Objective:
         """Return the objective: Vecchia's negative log-likelihood of the readings of an output."""
-        scale = table.cached_for_sites("column scales", lambda: column_scales(table.x))
-        if np.size(kernel.theta) < table.x.shape[1]:  # one length-scale for all columns
-            scale = np.ones_like(scale)
-        key = "Vecchia blocks", self.n_neighbours, self.n_sites, tuple(scale.tolist())
-        blocks = table.cached_for_sites(key, lambda: self._blocks(table, kernel, scale))
+        blocks = self._blocks(table, kernel)
         growth = table.n_sites / len(blocks)
         tables = {
             d: VecchiaTable(table.select_outputs(np.array([d])).to(device), (kernel,), blocks)
@@ -62,12 +58,23 @@ class Vecchia(LikelihoodLearner):
 
         return objective
 
-    def _blocks(
-        self, table: Observations, kernel: Kernel, scale: Float[Array, " P"]
-    ) -> Int[Array, "b s"]:
-        return VecchiaTable.from_sites(
-            table, [kernel], self.n_neighbours, scale, n_blocks=self.n_sites
-        ).blocks
+    def prepare(self, table: Observations, kernel: Kernel) -> None:
+        """Compute the neighbours of the readings, in addition to the subsample of sites."""
+        super().prepare(table, kernel)
+        self._blocks(table, kernel)
+
+    def _blocks(self, table: Observations, kernel: Kernel) -> Int[Array, "b s"]:
+        """Return the sites of some readings and their neighbours, which the table caches."""
+        scale = table.cached_for_sites("column scales", lambda: column_scales(table.x))
+        if np.size(kernel.theta) < table.x.shape[1]:  # one length-scale for all columns
+            scale = np.ones_like(scale)
+
+        def find() -> Int[Array, "b s"]:
+            n, n_blocks = self.n_neighbours, self.n_sites
+            return VecchiaTable.from_sites(table, [kernel], n, scale, n_blocks=n_blocks).blocks
+
+        key = "Vecchia blocks", self.n_neighbours, self.n_sites, tuple(scale.tolist())
+        return table.cached_for_sites(key, find)
 
     def work(self, n: int) -> Work:
         """Return the time and memory needed to fit one kernel to n readings of an output."""

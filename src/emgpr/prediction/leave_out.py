@@ -12,6 +12,7 @@ predicted. Predictions include noise, and are NaN where there is no reading.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -262,7 +263,8 @@ class _RemainingNeighbours:
     ) -> None:
         self.x, self.n = observations.x / scale, n
         measured = [d for d, observed in enumerate(observations.observed) if observed.any()]
-        trees = thread_map(lambda d: observations.tree(scale, observations.observed[d]), measured)
+        masks = [observations.observed[d] for d in measured]
+        trees = list(thread_map(partial(observations.tree, scale), masks))
         self.trees = [
             (sets[d], np.flatnonzero(observations.observed[d]), tree)
             for d, tree in zip(measured, trees, strict=True)
@@ -270,7 +272,8 @@ class _RemainingNeighbours:
 
     def neighbours(self, site: Int[Array, " m"], label: Int[Array, " m"]) -> Int[Array, "m w"]:
         """Return the other sites near each site, without repetitions; rows are padded with −1."""
-        found = np.concatenate([self._nearest(*tree, site, label) for tree in self.trees], axis=1)
+        nearest = thread_map(lambda tree: self._nearest(*tree, site, label), self.trees)
+        found = np.concatenate(list(nearest), axis=1)
         found[found == site[:, None]] = -1
         return unique_per_row(found)
 
@@ -288,13 +291,14 @@ class _RemainingNeighbours:
         while len(rows):  # search farther if too many of the nearest readings are left out
             k = min(k, len(sites))
             if k > MAX_SEARCHED:
-                for left_out in np.unique(label[rows]):
-                    some, others = rows[label[rows] == left_out], sites[sets[sites] != left_out]
-                    k = min(self.n, len(others))
+                labels = np.unique(label[rows])
+                others = [sites[sets[sites] != left_out] for left_out in labels]
+                trees = list(thread_map(lambda rest: kd_tree(self.x[rest]), others))
+                for left_out, rest, outside in zip(labels, others, trees, strict=True):
+                    some, k = rows[label[rows] == left_out], min(self.n, len(rest))
                     if k:
-                        outside = kd_tree(self.x[others])
                         found = outside.query(self.x[site[some]], k=range(1, k + 1))[1]
-                        nearest[some, :k] = others[found]
+                        nearest[some, :k] = rest[found]
                 break
             found = sites[tree.query(self.x[site[rows]], k=range(1, k + 1))[1]]
             kept = sets[found] != label[rows, None]

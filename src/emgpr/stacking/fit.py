@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -10,6 +11,7 @@ from scipy.spatial import KDTree
 from emgpr.mixture_weights import gaussian_log_density, stacking_weights
 from emgpr.neighbours import kd_tree
 from emgpr.observations import Observations
+from emgpr.parallel import thread_map
 from emgpr.prediction import LMCModel, LMCPosterior
 from emgpr.regression import FittedRegression, RegressionRows, fit_regression
 from emgpr.regression.fit import FAR_READINGS, NEAR_READINGS
@@ -20,7 +22,13 @@ from emgpr.stacking.locations import (
     scaled_locations,
     typical_spacing,
 )
-from emgpr.stacking.patterns import KnownOutputs, Pattern, table_pattern, unknown_outputs
+from emgpr.stacking.patterns import (
+    KnownOutputs,
+    Pattern,
+    TablePattern,
+    table_pattern,
+    unknown_outputs,
+)
 from emgpr.stacking.scores import LeftOutScores, Table
 from emgpr.stacking.weights import CANDIDATES, CandidateWeights, without_negligible
 
@@ -142,17 +150,19 @@ def fit_stack(
     unknown = [
         _where_nothing_is_known(scores, d) if coupled and d in outputs else one for d in range(D)
     ]
-    patterns = [
-        table_pattern(table, d, location_unit(posterior, d, table.n_sites))
-        for d in (outputs if D > 1 else [])
-    ]
+
+    def find_pattern(d: int) -> TablePattern:
+        return table_pattern(table, d, location_unit(posterior, d, table.n_sites))
+
+    patterns = list(thread_map(find_pattern, outputs if D > 1 else []))
     gaps = MadeGaps.in_table(posterior, patterns)
     models = []
     if coupled and refit is not None and gaps.folds:
         models = [refit(masked) for masked in gaps.masked(table)]
     folds = np.zeros((D, table.n_sites), int)
-    for found in patterns:
-        folds[found.pattern[0]] = gaps.of_pattern(posterior, found)
+    of_patterns = list(thread_map(partial(gaps.of_pattern, posterior), patterns))
+    for found, of_pattern in zip(patterns, of_patterns, strict=True):
+        folds[found.pattern[0]] = of_pattern
     own_far = scores.own_far(folds)
     joint_far, nothing_known = dict[tuple[int, ...], Table](), dict[tuple[int, ...], Table]()
     for shift, (group, of_group) in enumerate(gaps.folds.items() if models else ()):
@@ -330,10 +340,12 @@ def _distances_to_folds(
 ) -> Float[Array, " m"]:
     """Return the distance from some rows to the nearest one in another fold; 0 if there is none."""
     distance = np.zeros(len(rows))
-    for fold in np.unique(folds[rows]):
-        inside, others = folds[rows] == fold, x[folds != fold]
-        if len(others):
-            distance[inside] = kd_tree(others).query(x[rows[inside]])[0]
+    tested = np.unique(folds[rows]).tolist()
+    trees = list(thread_map(lambda fold: kd_tree(x[folds != fold]), tested))
+    for fold, others in zip(tested, trees, strict=True):
+        inside = folds[rows] == fold
+        if others.n:
+            distance[inside] = others.query(x[rows[inside]])[0]
     return distance
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from emgpr.arrays import allowed_threads
+from emgpr.neighbours import extents
 from emgpr.observations import Observations
 from emgpr.prediction import LMCPosterior
 from emgpr.stacking.locations import reading_tree, scaled_locations
@@ -94,7 +95,7 @@ def _split(x: Float[Array, "n P"], rows: Int[Array, " m"], n_blocks: int) -> lis
     if n_blocks <= 1:
         return [np.sort(rows)] if len(rows) else []
     first = n_blocks // 2
-    values = x[rows, int(np.argmax(np.ptp(x[rows], axis=0)))]
+    values = x[rows, int(np.argmax(extents(x[rows])))]
     cut = round(len(rows) * first / n_blocks)
     limit = np.partition(values, cut)[cut]
     before, tied, after = rows[values < limit], rows[values == limit], rows[values > limit]

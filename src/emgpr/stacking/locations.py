@@ -6,6 +6,7 @@ from scipy.spatial import KDTree
 
 from emgpr.kernels import distance_scales
 from emgpr.latents import nearest_pairs
+from emgpr.neighbours import extents
 from emgpr.prediction import LMCPosterior
 
 Array = np.ndarray
@@ -26,7 +27,7 @@ def location_unit(posterior: LMCPosterior, d: int, n_sites: int) -> Float[Array,
     unit = distance_scales(posterior.independent.kernels[d : d + 1], table.x.shape[1])
 
     def extent() -> float:
-        return float(np.linalg.norm(np.ptp(table.x[:n_sites] / unit, axis=0)))
+        return float(np.linalg.norm(extents(table.x[:n_sites] / unit)))
 
     return unit * (table.cached_for_sites(("extent", tuple(unit), n_sites), extent) or 1.0)
 
