@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float
 
 from emgpr.geo import flat_degrees_warning
@@ -105,6 +106,11 @@ def table_warnings(X: Float[Array, "N P"], Y: Float[Array, "N D"]) -> Iterator[D
     observed = ~np.isnan(Y)
     if Y.shape[1] < 2 or not len(X):
         return
+    repeated = pd.DataFrame(X).duplicated(keep=False).to_numpy()
+    if not repeated.any():
+        return
+    n_read = observed.any(axis=1).sum()
+    X, observed = X[repeated], observed[repeated]
     _, site = np.unique(X, axis=0, return_inverse=True)
     readings = np.zeros((site.max() + 1, Y.shape[1]), int)
     np.add.at(readings, site.ravel(), observed)
@@ -112,9 +118,9 @@ def table_warnings(X: Float[Array, "N P"], Y: Float[Array, "N D"]) -> Iterator[D
     # Several rows, and no output was measured in more than one of them.
     split = (rows > 1) & (readings <= 1).all(axis=1)
     n = int(rows[split].sum())
-    if n > SPLIT_SHARE * observed.any(axis=1).sum():
+    if n > SPLIT_SHARE * n_read:
         yield DataWarning(
-            f"{n} of {len(X)} rows have the same location as another row with readings of other "
+            f"{n} of {len(Y)} rows have the same location as another row with readings of other "
             "outputs. If these are readings of the same site, write them in one row, for example "
             "with table.groupby(coordinates, as_index=False).first(): outputs can be predicted by "
             "regressions on known outputs only if they are in one row."
@@ -149,7 +155,7 @@ def _code_warnings(
     >>> list(_code_warnings(np.array([-150.0, -99.0, 40.0]), "Input column 'depth'", ""))
     []
     """
-    is_code = np.isclose(values[:, None], CODES, rtol=1e-6, atol=0.0)
+    is_code = np.column_stack([np.abs(values - code) <= 1e-6 * abs(code) for code in CODES])
     others = values[~is_code.any(axis=1)]
     others = others if valid is None else np.concatenate([valid, others])
     if not len(others):
