@@ -92,7 +92,9 @@ class VecchiaTable:
     def subset(self, n: int, rng: np.random.Generator) -> "VecchiaTable":
         """Return a table with n randomly chosen blocks."""
         chosen = np.sort(rng.choice(len(self.blocks), min(n, len(self.blocks)), replace=False))
-        return VecchiaTable(self.observations, self.kernels, self.blocks[chosen], self.execution)
+        table = VecchiaTable(self.observations, self.kernels, self.blocks[chosen], self.execution)
+        vars(table)["_kernel_stack"] = self._kernel_stack  # the kernels are not compared again
+        return table
 
     @property
     def observations_constant(self) -> Bool[np.ndarray, " D"]:
