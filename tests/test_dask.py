@@ -10,9 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF
 
-from emgpr import IndependentGP
+from emgpr import IndependentGP, observations
 from emgpr import load as load_model
-from emgpr.prediction import neighbours
 from tests.sameness import assert_same
 
 dask = pytest.importorskip("dask")
@@ -201,13 +200,13 @@ def test_zarr_arrays_store_predictions(model, tmp_path):
 @pytest.fixture
 def trees(monkeypatch):
     """The k-d trees that were built."""
-    built, KDTree = [], neighbours.KDTree
+    built, kd_tree = [], observations.kd_tree
 
-    def build(*points):
+    def build(points):
         built.append(points)
-        return KDTree(*points)
+        return kd_tree(points)
 
-    monkeypatch.setattr(neighbours, "KDTree", build)
+    monkeypatch.setattr(observations, "kd_tree", build)
     return built
 
 

@@ -106,29 +106,30 @@ class Regression:
         *,
         include_noise: bool = True,
     ) -> Float[Array, "n m"]:
-        """Draw joint samples at new rows. A draw uses one setting wherever weights are equal."""
+        """Draw joint samples at new rows, from a Gaussian distribution.
+
+        Mean and covariance are those of the mixture of all settings, so that samples agree with the
+        predicted distribution of each row.
+        """
         given = np.arange(len(self.y))
         if len(self.y) > MAX_EXACT:
             given = np.unique(self._nearest(new.x, N_NEIGHBOURS))
-        ends, scales = np.cumsum(self._weights(far), axis=0), np.sqrt(self._scales(far))
-        uniform, drawn = rng.uniform(size=(n, 1)), np.empty((n, len(new)))
-        start = np.zeros(len(new))
+        weights, scales = np.sqrt(self._weights(far)), np.sqrt(self._scales(far))
+        mean, cov = np.empty((len(weights), len(new))), np.zeros((len(new), len(new)))
         for c, (residual, prior) in enumerate(self.fitted.kept):
-            last = c + 1 == len(self.fitted.kept)
-            chosen = (uniform >= start) & ((uniform < ends[c]) | last)
-            draws, start = np.flatnonzero(chosen.any(axis=1)), ends[c]
-            if not len(draws):
-                continue
             kriged, k = self._krige(residual, new, include_noise, given)
-            cov = residual.covariance(self.kernel, new, new) - k.T @ k
-            if include_noise:
-                cov[np.diag_indices_from(cov)] += residual.noise(new)
             beta, root = self._coefficients(residual, prior.deviations(self._drift))
             u = self._drift.features(new) - kriged.projection
-            cov = cov + (u @ root) @ (u @ root).T
-            values = kriged.mean + u @ beta + scales[c] * sample_gaussian(cov, len(draws), rng)
-            drawn[draws] = np.where(chosen[draws], values, drawn[draws])
-        return drawn
+            mean[c] = kriged.mean + u @ beta
+            of_setting = residual.covariance(self.kernel, new, new) - k.T @ k
+            of_setting += (u @ root) @ (u @ root).T
+            if include_noise:
+                of_setting[np.diag_indices_from(cov)] += residual.noise(new)
+            scale = weights[c] * scales[c]
+            cov += scale[:, None] * of_setting * scale
+        centre = (weights**2 * mean).sum(axis=0)
+        offsets = weights * (mean - centre)
+        return centre + sample_gaussian(cov + offsets.T @ offsets, n, rng)
 
     def _mix(
         self, new: RegressionRows, far: Float[Array, " m"], krige: Callable[[Residual], Kriged]
