@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from emgpr.arrays import allowed_threads
 from emgpr.neighbours import extents
 from emgpr.observations import Observations
 from emgpr.prediction import LMCPosterior
@@ -61,7 +60,7 @@ def pattern_folds(posterior: LMCPosterior, table_pattern: TablePattern) -> Int[A
         return np.zeros(table.n_sites, int)
     folds = gap_folds(x[read], table_pattern.n_missing)
     tree = reading_tree(posterior, d, table.n_sites)
-    return folds[tree.query(x, workers=allowed_threads())[1]]
+    return folds[tree.query(x)[1]]
 
 
 def gap_folds(x: Float[Array, "n P"], n_missing: int = 0) -> Int[Array, " n"]:
