@@ -15,7 +15,12 @@ from emgpr.regression import fit_regression
 from emgpr.regression.fit import FAR_READINGS, NEAR_READINGS
 from emgpr.stacking import CANDIDATES, fit_stack
 from emgpr.stacking import fit as module
-from emgpr.stacking.fit import INFLATION_READINGS, MIN_READINGS, regression_rows
+from emgpr.stacking.fit import (
+    INFLATION_READINGS,
+    MIN_READINGS,
+    _near_and_in_gaps,
+    regression_rows,
+)
 from emgpr.stacking.gaps import N_FOLDS, pattern_folds
 from emgpr.stacking.locations import scaled_locations
 from emgpr.stacking.patterns import TablePattern
@@ -55,8 +60,10 @@ def score_all(y, candidates, penalty, n, prior):
     density = np.column_stack([gaussian_log_density(y, *candidates[c]) for c in used])
     density[:, [c == JOINT for c in used]] -= penalty
     weights, means = np.zeros(3), np.full(3, np.nan)
-    weights[used] = without_negligible(stacking_weights(density, prior[used], n))
     means[used] = density.mean(axis=0)
+    good = np.flatnonzero(means >= np.nanmax(means) - 1.0)
+    density = density[:, np.isin(used, good)]
+    weights[good] = without_negligible(stacking_weights(density, prior[good], n))
     return weights, means
 
 
@@ -119,6 +126,18 @@ def test_weights_are_those_of_the_log_densities_of_left_out_readings(fitted, pat
     weights, means = score_all(y, far, 0.0, FAR_READINGS, FAR)
     assert_allclose(found.far, weights, rtol=1e-6, atol=1e-9)
     assert_allclose(found.log_scores[1], means, rtol=1e-6)
+
+
+def test_a_candidate_that_predicts_very_badly_in_gaps_is_not_used(rng):
+    """Although the prior is worth three readings; if it is only somewhat worse, it is used."""
+    y = rng.normal(size=30)
+    good, bad = (y + 0.1, np.full(30, 0.1)), (y + 0.4, np.full(30, 0.4))
+    distance = np.linspace(0, 1, 30)
+    near = np.eye(3)[0], np.zeros(3)
+    for worse, used in ((bad, True), ((y + 3, np.full(30, 9.0)), False)):
+        weights = _near_and_in_gaps(near, 0.1, y, [None, worse, good], distance).far
+        assert weights[JOINT] > 0 if used else weights[JOINT] == 0
+        assert weights[REGRESSION] > 0.7
 
 
 def test_outputs_that_are_never_measured_together_have_no_regression():

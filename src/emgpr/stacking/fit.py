@@ -43,6 +43,7 @@ INFLATION_READINGS = 5.0  # that a variance without inflation is worth
 # and in gaps. A gap of the table can differ from the left-out blocks, so that neither the joint
 # model nor the regression is used alone there, unless the other is clearly better.
 NEAR_PRIOR, FAR_PRIOR = np.full(3, 1 / 3), np.array([0.3, 3.0, 3.0])
+MAX_LOSS = 1.0  # a candidate whose mean log density is lower by more than this is not used
 
 
 @dataclass(frozen=True)
@@ -321,8 +322,11 @@ def _weights(
         ]
     )
     density[:, [CANDIDATES[c] == "joint" for c in used]] -= penalty
-    weights[used] = without_negligible(stacking_weights(density, prior[used], n_readings))
     means[used] = density.mean(axis=0)
+    # The prior alone must not give a weight to a candidate that clearly predicts badly.
+    good = ~(means[used] < means[used].max() - MAX_LOSS)
+    found = stacking_weights(density[:, good], prior[used][good], n_readings)
+    weights[np.array(used)[good]] = without_negligible(found)
     return weights, means
 
 

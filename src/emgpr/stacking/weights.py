@@ -8,8 +8,9 @@ from jaxtyping import Float
 Array = np.ndarray
 
 CANDIDATES = ("own", "joint", "regression")
-# Smaller weights are set to zero. The prior alone gives a candidate that predicts badly up to 2%,
-# whose tails would dominate the variance of outputs with a log transform.
+# Smaller weights are set to zero. The prior alone gives a candidate that predicts badly up to 2%
+# (in gaps, unless it predicts very badly, up to 8%), whose tails would dominate the variance of
+# outputs with a log transform.
 NEGLIGIBLE = 0.03
 
 
