@@ -198,6 +198,16 @@ def test_other_readings_at_the_same_sites_share_what_depends_on_the_sites(table)
     assert vars(pickle.loads(pickle.dumps(other))).keys() == {"x", "y", "observed"}
 
 
+def test_temporary_trees_are_not_kept(table):
+    kept = table.tree()
+    temporary = table.with_temporary_trees()
+    assert temporary.tree() is kept
+    built = temporary.select_outputs(np.array([0])).tree(2.0)
+    assert temporary.tree(2.0) is built
+    assert table.tree(2.0) is not built
+    assert temporary.cached("a", object) is table.cached("a", object)
+
+
 @pytest.mark.parametrize("N", [1, 40, 200])
 def test_orders_and_trees_of_a_table_are_those_of_its_locations(rng, monkeypatch, N):
     for module in ("neighbours", "observations"):

@@ -97,6 +97,13 @@ class Observations:
         vars(table)["_of_sites"] = self._site_cache
         return table
 
+    def with_temporary_trees(self) -> "Observations":
+        """Return the same table; what it caches for its sites from now on, this table does not."""
+        table = Observations(self.x, self.y, self.observed)
+        vars(table)["_cache"] = vars(self).setdefault("_cache", {})
+        vars(table)["_of_sites"] = dict(self._site_cache)
+        return table
+
     @property
     def pseudo_random_order(self) -> Int[np.ndarray, " N"]:
         """An order of the sites that looks random, but depends on their locations only."""

@@ -153,3 +153,13 @@ def test_small_matrices_use_one_thread_however_many_readings_there_are(where, na
     with threadpool_limits(2, "blas"):
         fit(parameter_uncertainty=True).predict(X + 0.001, observed=Y)
     assert threads == {1}
+
+
+def test_stacking_leaves_no_trees_in_the_fitted_model():
+    """A model keeps the trees of its own predictions, not those for refits and weights."""
+    kept = []
+    for transfer in ("full", "auto"):
+        model = fit(conditioning=16, transfer=transfer)
+        cache = vars(model.posterior_.observations)["_of_sites"]
+        kept.append({key for key in cache if key[0] == "tree"})
+    assert kept[0] == kept[1] != set()

@@ -1,5 +1,6 @@
 """The mixture of candidate models that predicts each output, for transfer="auto"."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -38,14 +39,16 @@ def stack_candidates(
             "outputs: regressions would not preserve the total. EMGPR predicts the parts "
             "from known outputs."
         )
+    # Predictions need few of the trees that are built here.
+    scored = replace(posterior, observations=posterior.observations.with_temporary_trees())
     scores = LeftOutScores(
-        posterior, settings.couples_outputs, n_parameters(posterior.model), execution.quiet()
+        scored, settings.couples_outputs, n_parameters(posterior.model), execution.quiet()
     )
     refit = None
     if refined.vector is not None:
         refit = partial(_refit, refined, settings, execution.quiet())
     stack = fit_stack(
-        posterior,
+        scored,
         scores,
         kernel=settings.residual_kernel,
         varying=settings.varying_coefficients,

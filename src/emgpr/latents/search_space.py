@@ -79,7 +79,7 @@ class SearchSpace:
 def search_space(
     kernel: Kernel,
     white: WhiteKernel | None,
-    distances: "SiteDistances",
+    distances: SiteDistances,
     n_starts: int,
     rng: np.random.Generator,
 ) -> SearchSpace:
@@ -116,7 +116,7 @@ def search_space(
 def _length_scales(
     parameter: Hyperparameter,
     initial: Float[Array, " n"],
-    distances: "SiteDistances",
+    distances: SiteDistances,
     n_starts: int,
     shift: int,
     rng: np.random.Generator,

@@ -255,11 +255,7 @@ class _RemainingNeighbours:
     """A search for the nearest readings of each output that are not left out."""
 
     def __init__(
-        self,
-        observations: Observations,
-        sets: Int[Array, "D N"],
-        scale: Float[Array, " P"],
-        n: int,
+        self, observations: Observations, sets: Int[Array, "D N"], scale: Float[Array, " P"], n: int
     ) -> None:
         self.x, self.n = observations.x / scale, n
         measured = [d for d, observed in enumerate(observations.observed) if observed.any()]
@@ -291,14 +287,10 @@ class _RemainingNeighbours:
         while len(rows):  # search farther if too many of the nearest readings are left out
             k = min(k, len(sites))
             if k > MAX_SEARCHED:
-                labels = np.unique(label[rows])
-                others = [sites[sets[sites] != left_out] for left_out in labels]
-                trees = list(thread_map(lambda rest: kd_tree(self.x[rest]), others))
-                for left_out, rest, outside in zip(labels, others, trees, strict=True):
-                    some, k = rows[label[rows] == left_out], min(self.n, len(rest))
-                    if k:
-                        found = outside.query(self.x[site[some]], k=range(1, k + 1))[1]
-                        nearest[some, :k] = rest[found]
+                groups = [rows[label[rows] == left_out] for left_out in np.unique(label[rows])]
+                search = partial(self._nearest_remaining, sets, sites, site, label)
+                for group, found in zip(groups, thread_map(search, groups), strict=True):
+                    nearest[group, : found.shape[1]] = found
                 break
             found = sites[tree.query(self.x[site[rows]], k=range(1, k + 1))[1]]
             kept = sets[found] != label[rows, None]
@@ -308,6 +300,22 @@ class _RemainingNeighbours:
             nearest[rows[row], rank[row, column] - 1] = found[row, column]
             rows, k = rows[~complete], 2 * k
         return nearest
+
+    def _nearest_remaining(
+        self,
+        sets: Int[Array, " N"],
+        sites: Int[Array, " n"],
+        site: Int[Array, " m"],
+        label: Int[Array, " m"],
+        rows: Int[Array, " r"],
+    ) -> Int[Array, "r k"]:
+        """Search all readings but those of one set, for rows with this label."""
+        remaining = sites[sets[sites] != label[rows[0]]]
+        k = min(self.n, len(remaining))
+        if not k:
+            return np.empty((len(rows), 0), int)
+        nearest = kd_tree(self.x[remaining]).query(self.x[site[rows]], k=range(1, k + 1))[1]
+        return np.asarray(remaining[nearest])
 
 
 def _problems(
